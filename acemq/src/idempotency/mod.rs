@@ -1,115 +1,20 @@
 //! Claims against duplicates: who may handle a message, and whether it has been handled.
+//!
+//! A [`ClaimStore`] is asked before a handler runs and told when it has accepted. [`MemoryStore`] remembers within one
+//! process; the stores in a database remember across processes and restarts.
+//!
+//! This is *effectively* once, not exactly once: a handler whose process dies after its effect and before its confirmation
+//! runs again when the lease ends.
 
-use std::{fmt, time::Duration};
+mod key;
+mod memory;
+mod store;
 
-use futures_util::future::BoxFuture;
+#[cfg(feature = "testing")]
+pub mod conformance;
 
-/// Remembers which messages are being handled and which have been.
-///
-/// A key is free, claimed (for the length of a lease, by the holder of a token) or confirmed (until its retention ends).
-/// Each method may be called again with the same key and token after an error: the claim that a lost answer left behind
-/// is then recognised as one's own.
-pub trait ClaimStore: fmt::Debug + Send + Sync + 'static {
-    /// Claims `key` for `lease`, unless somebody holds it or it is confirmed. A lease that has ended is taken over.
-    fn claim<'a>(
-        &'a self,
-        key: &'a str,
-        token: &'a Token,
-        lease: Duration,
-    ) -> BoxFuture<'a, Result<Claim, StoreError>>;
-
-    /// Marks `key` as handled for `retention`, if `token` still holds it.
-    fn confirm<'a>(
-        &'a self,
-        key: &'a str,
-        token: &'a Token,
-        retention: Duration,
-    ) -> BoxFuture<'a, Result<Fenced, StoreError>>;
-
-    /// Makes the lease end `lease` from now, if `token` still holds the key.
-    fn renew<'a>(
-        &'a self,
-        key: &'a str,
-        token: &'a Token,
-        lease: Duration,
-    ) -> BoxFuture<'a, Result<Fenced, StoreError>>;
-
-    /// Frees `key`, if `token` still holds it and has not confirmed it.
-    fn release<'a>(
-        &'a self,
-        key: &'a str,
-        token: &'a Token,
-    ) -> BoxFuture<'a, Result<Fenced, StoreError>>;
-
-    /// Deletes up to `most` entries whose time has ended, and says how many.
-    fn purge(&self, most: usize) -> BoxFuture<'_, Result<usize, StoreError>>;
-
-    /// Finds what would make the store useless, such as a missing table, before the first message does.
-    fn check(&self) -> BoxFuture<'_, Result<(), StoreError>>;
-}
-
-/// The answer to a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[must_use]
-pub enum Claim {
-    /// The message is ours to handle.
-    Claimed,
-    /// It has been handled: accept it, run nothing.
-    Duplicate,
-    /// Somebody handles it now: neither run nor accept it.
-    InProgress,
-}
-
-/// Whether a token still held its key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[must_use]
-pub enum Fenced {
-    /// It did, and the change was made.
-    Held,
-    /// It did not: nothing was changed.
-    Lost,
-}
-
-/// Names one claim; made anew for every delivery.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Token(String);
-
-impl Token {
-    /// A token that nobody else has: a random UUID in text, 36 bytes.
-    #[must_use]
-    pub fn random() -> Self {
-        Self(uuid::Uuid::new_v4().to_string())
-    }
-
-    /// The token's text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-/// Why a store gave no answer. No text holds credentials.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// It cannot be asked now; the claim may or may not have been made.
-    #[error("the claim store cannot be reached: {why}")]
-    Unreachable {
-        /// The reason.
-        why: String,
-    },
-    /// It will not work until somebody changes its set-up.
-    #[error("the claim store is not usable: {why}")]
-    Misconfigured {
-        /// What is wrong and what to do.
-        why: String,
-    },
-    /// It holds as many entries as it may and none of them has ended.
-    #[error(
-        "the claim store is full: {cap} entries are live; raise the cap or shorten the retention"
-    )]
-    Full {
-        /// The cap.
-        cap: usize,
-    },
-}
+pub use self::{
+    key::{Scope, fit},
+    memory::MemoryStore,
+    store::{Claim, ClaimStore, Fenced, StoreError, Token},
+};
