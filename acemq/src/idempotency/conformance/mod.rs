@@ -1,0 +1,66 @@
+//! The rules of [`ClaimStore`], to run against a store of one's own.
+//!
+//! Each function panics with a sentence that says which rule the store broke. All may run at the same time on one store
+//! and on one that holds other entries, as each makes up its own keys. They wait for leases of a few milliseconds: in real
+//! time, or in paused time if the store's clock is tokio's.
+
+#![allow(
+    clippy::missing_panics_doc,
+    reason = "to panic is how these functions report what they find"
+)]
+
+mod contention;
+mod probe;
+mod states;
+
+use std::sync::Arc;
+
+pub use self::{
+    contention::{
+        a_purge_takes_only_what_has_ended, an_ended_claim_is_taken_by_one,
+        claims_hold_while_a_purge_runs, every_id_has_one_winner,
+    },
+    states::{
+        a_check_passes, a_length_of_nothing_is_refused, a_retry_with_the_same_token_is_recognised,
+        an_ended_claim_can_be_taken_over, odd_keys_are_told_apart, only_the_holder_changes_a_claim,
+        states_follow_each_other,
+    },
+};
+use super::ClaimStore;
+
+/// The size of [`every_id_has_one_winner`]: 64 tasks and 10,000 keys by default.
+#[derive(Debug, Clone, Copy)]
+pub struct Race {
+    /// How many claim at the same time.
+    pub tasks: usize,
+    /// How many keys each of them claims.
+    pub ids: usize,
+}
+
+impl Default for Race {
+    fn default() -> Self {
+        Self {
+            tasks: 64,
+            ids: 10_000,
+        }
+    }
+}
+
+/// Holds the store to all rules of this module.
+///
+/// # Panics
+///
+/// When it breaks one.
+pub async fn claim_store_conformance(store: Arc<dyn ClaimStore>, race: Race) {
+    a_check_passes(&store).await;
+    states_follow_each_other(&store).await;
+    only_the_holder_changes_a_claim(&store).await;
+    a_retry_with_the_same_token_is_recognised(&store).await;
+    odd_keys_are_told_apart(&store).await;
+    an_ended_claim_can_be_taken_over(&store).await;
+    an_ended_claim_is_taken_by_one(&store, race.tasks).await;
+    a_purge_takes_only_what_has_ended(&store).await;
+    claims_hold_while_a_purge_runs(&store).await;
+    a_length_of_nothing_is_refused(&store).await;
+    every_id_has_one_winner(&store, race).await;
+}
