@@ -229,6 +229,23 @@ pub enum PublishError {
         /// Bytes that are allowed.
         limit: usize,
     },
+    /// The properties and headers are larger than one frame, and AMQP cannot split them.
+    #[error(
+        "the headers and properties take {size} bytes and the broker takes {limit}; move large values into the body"
+    )]
+    HeadersTooLarge {
+        /// Bytes of the frame that would carry them.
+        size: usize,
+        /// Bytes that are allowed.
+        limit: usize,
+    },
+    /// The message itself cannot be published, now or later: a name is too long for AMQP, or the broker refuses a property
+    /// or the user.
+    #[error("the message cannot be published: {why}")]
+    Invalid {
+        /// What is wrong with it.
+        why: String,
+    },
     /// The exchange does not exist.
     #[error("exchange `{exchange}` does not exist; declare it, or correct the name")]
     NoExchange {
