@@ -1,0 +1,139 @@
+//! What an operator does to a node: users, vhosts, alarms, queues, connections.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use super::node::Node;
+use super::view::{self, Binding, Exchange, Queue};
+use crate::wait::eventually;
+
+/// How long an alarm may take to be seen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl Node {
+    /// Makes a vhost; `guest` may do everything in it.
+    pub async fn add_vhost(&self, name: &str) {
+        self.ctl(["add_vhost", name]).await;
+        self.ctl(["set_permissions", "-p", name, "guest", ".*", ".*", ".*"])
+            .await;
+    }
+
+    /// Makes a user who may configure, write and read in `vhost` what the three regular expressions match.
+    pub async fn add_user(&self, name: &str, password: &str, vhost: &str, may: [&str; 3]) {
+        self.ctl(["add_user", name, password]).await;
+        self.permit(name, vhost, may).await;
+    }
+
+    /// Sets what a user may configure, write and read in `vhost`.
+    pub async fn permit(&self, name: &str, vhost: &str, [configure, write, read]: [&str; 3]) {
+        self.ctl(["set_permissions", "-p", vhost, name, configure, write, read])
+            .await;
+    }
+
+    /// The queues of the vhost `/`; a quorum queue's counts lag by a tenth of a second, so wait for them by
+    /// [`eventually`].
+    pub async fn queues(&self) -> Vec<Queue> {
+        self.queues_in("/").await
+    }
+
+    /// The queues of `vhost`.
+    pub async fn queues_in(&self, vhost: &str) -> Vec<Queue> {
+        self.list("list_queues", vhost, &view::QUEUE).await
+    }
+
+    /// The queue `name` of the vhost `/`, if it is there.
+    pub async fn queue(&self, name: &str) -> Option<Queue> {
+        self.queues()
+            .await
+            .into_iter()
+            .find(|queue| queue.name == name)
+    }
+
+    /// The bindings of the vhost `/`, sorted.
+    pub async fn bindings(&self) -> Vec<Binding> {
+        self.bindings_in("/").await
+    }
+
+    /// The bindings of `vhost`, sorted.
+    pub async fn bindings_in(&self, vhost: &str) -> Vec<Binding> {
+        let mut bindings: Vec<Binding> = self.list("list_bindings", vhost, &view::BINDING).await;
+        bindings.sort();
+        bindings
+    }
+
+    /// The exchanges of the vhost `/`.
+    pub async fn exchanges(&self) -> Vec<Exchange> {
+        self.exchanges_in("/").await
+    }
+
+    /// The exchanges of `vhost`.
+    pub async fn exchanges_in(&self, vhost: &str) -> Vec<Exchange> {
+        self.list("list_exchanges", vhost, &view::EXCHANGE).await
+    }
+
+    async fn list<T: DeserializeOwned>(
+        &self,
+        command: &str,
+        vhost: &str,
+        columns: &[&str],
+    ) -> Vec<T> {
+        let args = [&[command, "-p", vhost, "--formatter", "json"], columns].concat();
+        let output = self.ctl(args).await;
+        serde_json::from_str(&output)
+            .unwrap_or_else(|error| panic!("{command} printed {output:?}: {error}"))
+    }
+
+    /// Deletes the queue `name` of the vhost `/` with everything in it, as an operator does.
+    pub async fn delete_queue(&self, name: &str) {
+        self.ctl(["delete_queue", name]).await;
+    }
+
+    /// Closes every connection from the side of the broker.
+    pub async fn close_all_connections(&self) {
+        self.ctl(["close_all_connections", "closed by a test"])
+            .await;
+    }
+
+    /// Raises the alarm for memory: the node blocks every connection that publishes.
+    pub async fn block_memory(&self) {
+        self.ctl(["set_vm_memory_high_watermark", "0.0000001"])
+            .await;
+        self.alarms(true).await;
+    }
+
+    /// Raises the alarm for disk space.
+    pub async fn block_disk(&self) {
+        self.ctl(["set_disk_free_limit", "1000000GB"]).await;
+        self.alarms(true).await;
+    }
+
+    /// Clears both alarms.
+    pub async fn unblock(&self) {
+        self.ctl(["set_vm_memory_high_watermark", "0.6"]).await;
+        self.ctl(["set_disk_free_limit", "1MB"]).await;
+        self.alarms(false).await;
+    }
+
+    async fn alarms(&self, raised: bool) {
+        let what = if raised {
+            "an alarm"
+        } else {
+            "the end of all alarms"
+        };
+        eventually(PATIENCE, what, async || {
+            let alarms = self.ctl(["eval", "rabbit_alarm:get_alarms()."]).await;
+            if raised == (alarms.trim() != "[]") {
+                Ok(())
+            } else {
+                Err(alarms)
+            }
+        })
+        .await;
+    }
+
+    /// Evaluates an Erlang expression on the node and gives what `rabbitmqctl eval` prints.
+    pub async fn eval(&self, expression: &str) -> String {
+        self.ctl(["eval", expression]).await.trim().to_owned()
+    }
+}
