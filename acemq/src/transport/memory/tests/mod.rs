@@ -1,0 +1,130 @@
+//! What the broker does, in paused time.
+
+mod consuming;
+mod dying;
+mod fault;
+mod publishing;
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::{FutureExt as _, StreamExt as _};
+
+use super::Memory;
+use crate::{
+    envelope::{Properties, Table, Value},
+    topology::{Declaration, ExchangeKind},
+    transport::{
+        ChannelLost, Connection, DeclareError, Incoming, Lane, Outgoing, PublishError, Role,
+        Routing, Subscribe, Subscription, Transport as _,
+    },
+};
+
+fn queue<const N: usize>(name: &str, arguments: [(&str, Value); N]) -> Declaration {
+    let arguments = arguments.map(|(name, value)| (name.to_owned(), value));
+    Declaration::Queue {
+        name: name.to_owned(),
+        arguments: Table::from(arguments),
+    }
+}
+
+fn exchange(name: &str, kind: ExchangeKind) -> Declaration {
+    let name = name.to_owned();
+    Declaration::Exchange { name, kind }
+}
+
+fn binding(queue: &str, exchange: &str, routing_key: &str) -> Declaration {
+    Declaration::Binding {
+        queue: queue.to_owned(),
+        exchange: exchange.to_owned(),
+        routing_key: routing_key.to_owned(),
+    }
+}
+
+/// A message whose body is its name.
+fn message(exchange: &str, routing_key: &str, body: &str) -> Outgoing {
+    Outgoing {
+        exchange: exchange.to_owned(),
+        routing_key: routing_key.to_owned(),
+        mandatory: true,
+        properties: Properties {
+            message_id: Some(body.to_owned()),
+            ..Properties::default()
+        },
+        body: Bytes::copy_from_slice(body.as_bytes()),
+    }
+}
+
+/// A broker with what is declared.
+fn broker(declarations: &[Declaration]) -> Memory {
+    let broker = Memory::private();
+    for declaration in declarations {
+        broker.declare(declaration).unwrap();
+    }
+    broker
+}
+
+/// Puts messages into a queue.
+fn fill(broker: &Memory, queue: &str, bodies: &[&str]) {
+    for body in bodies {
+        let routed = broker.publish(message("", queue, body));
+        assert_eq!(routed, Ok(Routing::Routed));
+    }
+}
+
+async fn connect(broker: &Memory, role: Role) -> Arc<dyn Connection> {
+    broker.connect(role).await.unwrap()
+}
+
+async fn subscribe(
+    connection: &Arc<dyn Connection>,
+    queue: &str,
+    prefetch: u16,
+) -> Result<Subscription, DeclareError> {
+    let wanted = Subscribe {
+        queue: queue.to_owned(),
+        prefetch,
+        tag: format!("consumer of {queue}"),
+    };
+    connection.subscribe(&wanted).await
+}
+
+async fn consumer(
+    broker: &Memory,
+    queue: &str,
+    prefetch: u16,
+) -> (Arc<dyn Connection>, Subscription) {
+    let connection = connect(broker, Role::Consume).await;
+    let subscription = subscribe(&connection, queue, prefetch).await.unwrap();
+    (connection, subscription)
+}
+
+/// What has arrived by now; an end is left for the next look.
+fn arrived(subscription: &mut Subscription) -> Vec<Incoming> {
+    let mut found = Vec::new();
+    while let Some(Some(Ok(delivery))) = subscription.deliveries.next().now_or_never() {
+        found.push(delivery);
+    }
+    found
+}
+
+/// How the deliveries ended: not, cleanly, or with an error.
+fn end(subscription: &mut Subscription) -> Option<Option<ChannelLost>> {
+    match subscription.deliveries.next().now_or_never() {
+        None => None,
+        Some(None) => Some(None),
+        Some(Some(Err(lost))) => Some(Some(lost)),
+        Some(Some(Ok(delivery))) => panic!("a delivery instead of an end: {delivery:?}"),
+    }
+}
+
+fn bodies(messages: &[Incoming]) -> Vec<&str> {
+    messages
+        .iter()
+        .map(|message| std::str::from_utf8(&message.body).unwrap())
+        .collect()
+}
+
+fn redelivered(messages: &[Incoming]) -> Vec<bool> {
+    messages.iter().map(|message| message.redelivered).collect()
+}
