@@ -8,13 +8,10 @@ use std::time::Duration;
 
 use lapin::options::{
     BasicAckOptions, BasicGetOptions, BasicNackOptions, BasicPublishOptions, ConfirmSelectOptions,
-    ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
-    QueuePurgeOptions,
+    ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions, QueuePurgeOptions,
 };
 use lapin::types::{AMQPValue, FieldTable, LongString};
-use lapin::{
-    BasicProperties, Channel, Confirmation, Connection, ConnectionProperties, ExchangeKind,
-};
+use lapin::{BasicProperties, Channel, Confirmation, Connection, ConnectionProperties, ExchangeKind};
 
 use crate::wait::within;
 
@@ -81,30 +78,17 @@ impl Received {
     /// The names of all headers, sorted.
     pub fn header_names(&self) -> Vec<String> {
         let headers = self.properties.headers().as_ref();
-        headers
-            .map(|table| table.inner().keys().map(ToString::to_string).collect())
-            .unwrap_or_default()
+        headers.map(|table| table.inner().keys().map(ToString::to_string).collect()).unwrap_or_default()
     }
 }
 
 impl Client {
     /// Connects to `url`.
     pub async fn connect(url: &str) -> Self {
-        let connection = act(
-            "connect",
-            Connection::connect(url, ConnectionProperties::default()),
-        )
-        .await;
+        let connection = act("connect", Connection::connect(url, ConnectionProperties::default())).await;
         let channel = act("open a channel", connection.create_channel()).await;
-        act(
-            "ask for confirms",
-            channel.confirm_select(ConfirmSelectOptions::default()),
-        )
-        .await;
-        Self {
-            connection,
-            channel,
-        }
+        act("ask for confirms", channel.confirm_select(ConfirmSelectOptions::default())).await;
+        Self { connection, channel }
     }
 
     /// The connection, for what this type does not do.
@@ -125,59 +109,34 @@ impl Client {
 
     /// Declares a durable queue with `arguments`.
     pub async fn declare(&self, queue: &str, arguments: FieldTable) {
-        let declared =
-            self.channel
-                .queue_declare(queue.into(), QueueDeclareOptions::durable(), arguments);
+        let declared = self.channel.queue_declare(queue.into(), QueueDeclareOptions::durable(), arguments);
         act(&format!("declare {queue}"), declared).await;
     }
 
     /// Declares a durable exchange.
     pub async fn declare_exchange(&self, exchange: &str, kind: ExchangeKind) {
-        let options = ExchangeDeclareOptions {
-            durable: true,
-            ..ExchangeDeclareOptions::default()
-        };
-        let declared =
-            self.channel
-                .exchange_declare(exchange.into(), kind, options, FieldTable::default());
+        let options = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
+        let declared = self.channel.exchange_declare(exchange.into(), kind, options, FieldTable::default());
         act(&format!("declare {exchange}"), declared).await;
     }
 
     /// Binds `queue` to `exchange`.
     pub async fn bind(&self, queue: &str, exchange: &str, key: &str) {
         let options = QueueBindOptions::default();
-        let bound = self.channel.queue_bind(
-            queue.into(),
-            exchange.into(),
-            key.into(),
-            options,
-            FieldTable::default(),
-        );
+        let bound = self.channel.queue_bind(queue.into(), exchange.into(), key.into(), options, FieldTable::default());
         act(&format!("bind {queue} to {exchange}"), bound).await;
     }
 
     /// Publishes as mandatory and persistent with JSON as content type, and no header, to a queue by its name.
     pub async fn send(&self, queue: &str, body: &str) {
-        let properties = BasicProperties::default()
-            .with_content_type("application/json".into())
-            .with_delivery_mode(2);
+        let properties = BasicProperties::default().with_content_type("application/json".into()).with_delivery_mode(2);
         self.publish("", queue, body.as_bytes(), properties).await;
     }
 
     /// Publishes as mandatory and waits for the confirm; it must be routed.
-    pub async fn publish(
-        &self,
-        exchange: &str,
-        key: &str,
-        body: &[u8],
-        properties: BasicProperties,
-    ) {
+    pub async fn publish(&self, exchange: &str, key: &str, body: &[u8], properties: BasicProperties) {
         let confirmation = self.try_publish(exchange, key, body, properties).await;
-        assert_eq!(
-            confirmation,
-            Confirmation::Ack(None),
-            "a publish to {exchange:?} with the key {key:?}"
-        );
+        assert_eq!(confirmation, Confirmation::Ack(None), "a publish to {exchange:?} with the key {key:?}");
     }
 
     /// Publishes as mandatory and gives the confirm.
@@ -188,35 +147,18 @@ impl Client {
         body: &[u8],
         properties: BasicProperties,
     ) -> Confirmation {
-        let options = BasicPublishOptions {
-            mandatory: true,
-            ..BasicPublishOptions::default()
-        };
-        let publish = async {
-            self.channel
-                .basic_publish(exchange.into(), key.into(), options, body, properties)
-                .await?
-                .await
-        };
-        act(
-            &format!("publish to {exchange:?} with the key {key:?}"),
-            publish,
-        )
-        .await
+        let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
+        let publish =
+            async { self.channel.basic_publish(exchange.into(), key.into(), options, body, properties).await?.await };
+        act(&format!("publish to {exchange:?} with the key {key:?}"), publish).await
     }
 
     /// Takes one message out of `queue`, if one is ready.
     pub async fn get(&self, queue: &str) -> Option<Received> {
-        let message = self
-            .channel
-            .basic_get(queue.into(), BasicGetOptions::default());
+        let message = self.channel.basic_get(queue.into(), BasicGetOptions::default());
         let message = act(&format!("get from {queue}"), message).await?;
         let tag = message.delivery_tag;
-        act(
-            "acknowledge",
-            self.channel.basic_ack(tag, BasicAckOptions::default()),
-        )
-        .await;
+        act("acknowledge", self.channel.basic_ack(tag, BasicAckOptions::default())).await;
         Some(received(message))
     }
 
@@ -234,20 +176,12 @@ impl Client {
         let channel = self.open_channel().await;
         let mut all = Vec::new();
         let mut last = None;
-        while let Some(message) = act(
-            "get",
-            channel.basic_get(queue.into(), BasicGetOptions::default()),
-        )
-        .await
-        {
+        while let Some(message) = act("get", channel.basic_get(queue.into(), BasicGetOptions::default())).await {
             last = Some(message.delivery_tag);
             all.push(received(message));
         }
         if let Some(tag) = last {
-            let options = BasicNackOptions {
-                multiple: true,
-                requeue: true,
-            };
+            let options = BasicNackOptions { multiple: true, requeue: true };
             act("put back", channel.basic_nack(tag, options)).await;
         }
         act("close a channel", channel.close(200, "looked".into())).await;
@@ -267,10 +201,7 @@ impl Client {
     async fn inspect(&self, queue: &str) -> Option<(u32, u32)> {
         // The broker closes the channel when the queue is not there, so it is one of its own.
         let channel = self.open_channel().await;
-        let options = QueueDeclareOptions {
-            passive: true,
-            ..QueueDeclareOptions::default()
-        };
+        let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
         let found = channel.queue_declare(queue.into(), options, FieldTable::default());
         let found = within(DEADLINE, "inspect a queue", found).await;
         let counts = match found {
@@ -286,22 +217,12 @@ impl Client {
 
     /// Removes every message that is ready in `queue`.
     pub async fn purge(&self, queue: &str) -> u32 {
-        act(
-            &format!("purge {queue}"),
-            self.channel
-                .queue_purge(queue.into(), QueuePurgeOptions::default()),
-        )
-        .await
+        act(&format!("purge {queue}"), self.channel.queue_purge(queue.into(), QueuePurgeOptions::default())).await
     }
 
     /// Deletes `queue` with everything in it; no such queue is fine too.
     pub async fn delete(&self, queue: &str) {
-        act(
-            &format!("delete {queue}"),
-            self.channel
-                .queue_delete(queue.into(), QueueDeleteOptions::default()),
-        )
-        .await;
+        act(&format!("delete {queue}"), self.channel.queue_delete(queue.into(), QueueDeleteOptions::default())).await;
     }
 
     /// Closes the connection.

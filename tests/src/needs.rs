@@ -68,10 +68,7 @@ pub fn leave_out(server: Server) -> bool {
     if out {
         let thread = std::thread::current();
         let test = thread.name().unwrap_or("a test").to_owned();
-        let line = format!(
-            "LEFT OUT {test}: ACEMQ_TEST_WITHOUT names {}\n",
-            server.name()
-        );
+        let line = format!("LEFT OUT {test}: ACEMQ_TEST_WITHOUT names {}\n", server.name());
         // Not `eprintln!`, which the runner keeps to itself for a test that passes.
         let _ = std::io::stderr().write_all(line.as_bytes());
     }

@@ -22,10 +22,7 @@ impl Ports {
         for _ in 0..1000 {
             let first = random.random_range(15_000..32_000 - count);
             if let Some(claims) = (first..first + count).map(free).collect::<Option<Vec<_>>>() {
-                return Self {
-                    first,
-                    _claims: claims,
-                };
+                return Self { first, _claims: claims };
             }
         }
         panic!("no {count} consecutive ports are free between 15000 and 32000 on 127.0.0.1");

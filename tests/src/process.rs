@@ -29,9 +29,7 @@ pub struct Program {
 impl Builder {
     /// The program at `path`.
     pub fn new(path: impl AsRef<OsStr>) -> Self {
-        Self {
-            command: Command::new(path),
-        }
+        Self { command: Command::new(path) }
     }
 
     /// The example `name` of the package `acemq-examples`, which `cargo test --workspace` builds.
@@ -68,18 +66,9 @@ impl Builder {
 
     /// Starts it.
     pub fn start(mut self) -> Program {
-        let name = PathBuf::from(self.command.get_program())
-            .display()
-            .to_string();
-        self.command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0);
-        let mut child = self
-            .command
-            .spawn()
-            .unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
+        let name = PathBuf::from(self.command.get_program()).display().to_string();
+        self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = self.command.spawn().unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
         keeper::watch_group(child.id());
         let lines = Arc::default();
         read(child.stdout.take(), &lines);
@@ -96,10 +85,7 @@ impl Program {
 
     /// What it has printed so far, both streams in the order in which they were read.
     pub fn lines(&self) -> Vec<String> {
-        self.lines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Waits for a line that contains `part` and gives it; a line that was printed before the call counts.
@@ -175,10 +161,7 @@ fn read(stream: Option<impl Read + Send + 'static>, lines: &Arc<Mutex<Vec<String
     let lines = Arc::clone(lines);
     std::thread::spawn(move || {
         for line in stream.lines().map_while(Result::ok) {
-            lines
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(line);
+            lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
         }
     });
 }
@@ -187,9 +170,6 @@ fn read(stream: Option<impl Read + Send + 'static>, lines: &Arc<Mutex<Vec<String
 fn built(name: &str) -> PathBuf {
     let this = std::env::current_exe().expect("a test binary knows its path");
     // It lies in `deps` of that directory.
-    let dir = this
-        .parent()
-        .and_then(Path::parent)
-        .expect("a test binary lies in target/PROFILE/deps");
+    let dir = this.parent().and_then(Path::parent).expect("a test binary lies in target/PROFILE/deps");
     dir.join(name)
 }

@@ -24,9 +24,7 @@ impl Scratch {
         let dir = tempfile::Builder::new()
             .prefix("acemq-")
             .tempdir_in(parent)
-            .unwrap_or_else(|error| {
-                panic!("cannot make a directory in {}: {error}", parent.display())
-            });
+            .unwrap_or_else(|error| panic!("cannot make a directory in {}: {error}", parent.display()));
         let path = dir.keep();
         if !keeps() {
             keeper::watch_dir(&path);
@@ -84,34 +82,21 @@ impl Server {
     /// which a killed test process leaves a server that the keeper does not know yet.
     pub(crate) fn spawn(command: &Command, output: &Path) -> Self {
         let file = File::options().create(true).append(true).open(output);
-        let file =
-            file.unwrap_or_else(|error| panic!("cannot write {}: {error}", output.display()));
+        let file = file.unwrap_or_else(|error| panic!("cannot write {}: {error}", output.display()));
         let mut gated = Command::new("/bin/sh");
-        gated.args([
-            "-c",
-            "read -r go && exec \"$@\" </dev/null",
-            "acemq-tests-gate",
-        ]);
+        gated.args(["-c", "read -r go && exec \"$@\" </dev/null", "acemq-tests-gate"]);
         gated.arg(command.get_program()).args(command.get_args());
         gated.env_clear();
-        gated.envs(
-            command
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        );
+        gated.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         if let Some(dir) = command.get_current_dir() {
             gated.current_dir(dir);
         }
-        gated
-            .stdin(Stdio::piped())
-            .stderr(file.try_clone().expect("a file can be opened twice"))
-            .stdout(file);
+        gated.stdin(Stdio::piped()).stderr(file.try_clone().expect("a file can be opened twice")).stdout(file);
         gated.process_group(0);
         let mut child = gated.spawn().expect("/bin/sh cannot be started");
         keeper::watch_group(child.id());
         let mut gate = child.stdin.take().expect("stdin was asked for");
-        gate.write_all(b"go\n")
-            .expect("the gate of a server closed before the server started");
+        gate.write_all(b"go\n").expect("the gate of a server closed before the server started");
         Self { child }
     }
 
@@ -171,20 +156,13 @@ pub(crate) fn send(signal: &str, id: u32) {
 /// shell, while the program of that name is missing from small images.
 fn shell<S: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new("/bin/sh");
-    command
-        .args(["-c", script, "sh"])
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.args(["-c", script, "sh"]).args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 
 /// The last `lines` lines of the file at `path`, for the sentence of a failure.
 pub(crate) fn tail(path: &Path, lines: usize) -> String {
-    let text = std::fs::read(path)
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        .unwrap_or_default();
+    let text = std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let all: Vec<_> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")
 }

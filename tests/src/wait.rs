@@ -50,11 +50,7 @@ pub fn eventually<T, E: Debug>(
 
 /// Gives what `future` gives, or fails the test with a sentence that names `what` took longer than `deadline`.
 #[track_caller]
-pub fn within<F: Future>(
-    deadline: Duration,
-    what: &str,
-    future: F,
-) -> impl Future<Output = F::Output> {
+pub fn within<F: Future>(deadline: Duration, what: &str, future: F) -> impl Future<Output = F::Output> {
     let caller = std::panic::Location::caller();
     async move {
         let Ok(output) = tokio::time::timeout(deadline, future).await else {
@@ -77,10 +73,7 @@ mod tests {
     #[tokio::test]
     #[should_panic(expected = "in vain for a fourth message; the last that was seen: 3")]
     async fn a_wait_in_vain_names_what_was_awaited_and_seen() {
-        eventually(Duration::from_millis(50), "a fourth message", async || {
-            Err::<(), _>(3)
-        })
-        .await;
+        eventually(Duration::from_millis(50), "a fourth message", async || Err::<(), _>(3)).await;
     }
 
     #[test]

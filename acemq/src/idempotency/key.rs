@@ -33,11 +33,7 @@ impl Scope {
             Self::Queue => format!("{queue}:{id}"),
             Self::Shared => id.to_owned(),
         };
-        if key.starts_with(HASHED) || unfit(&key) {
-            hash(&key)
-        } else {
-            key
-        }
+        if key.starts_with(HASHED) || unfit(&key) { hash(&key) } else { key }
     }
 }
 
@@ -48,11 +44,7 @@ impl Scope {
 /// long.
 #[must_use]
 pub fn fit(key: &str) -> Cow<'_, str> {
-    if unfit(key) {
-        Cow::Owned(hash(key))
-    } else {
-        Cow::Borrowed(key)
-    }
+    if unfit(key) { Cow::Owned(hash(key)) } else { Cow::Borrowed(key) }
 }
 
 fn unfit(key: &str) -> bool {
@@ -90,22 +82,14 @@ mod tests {
             (Scope::Queue, "50%", "c", "50%25:c"),
             (Scope::Shared, "", "Ünïcode 😀", "Ünïcode 😀"),
             // printf 'a ' | sha256sum
-            (
-                Scope::Shared,
-                "",
-                "a ",
-                "sha256:6583dcd6056fd32aadd0d2d0be920de99f6ff08b80065e4b9142aaa4169391cb",
-            ),
+            (Scope::Shared, "", "a ", "sha256:6583dcd6056fd32aadd0d2d0be920de99f6ff08b80065e4b9142aaa4169391cb"),
         ];
         for (scope, queue, id, key) in cases {
             assert_eq!(scope.key(queue, id), key);
         }
         for odd in [long.as_str(), "a\0b", "blank ", "sha256:0"] {
             let key = Scope::Shared.key("", odd);
-            assert!(
-                key.starts_with("sha256:") && key.len() == 71,
-                "{odd}: {key}"
-            );
+            assert!(key.starts_with("sha256:") && key.len() == 71, "{odd}: {key}");
         }
     }
 
@@ -128,18 +112,8 @@ mod tests {
 
     #[test]
     fn no_two_queues_share_a_key() {
-        let pairs = [
-            ("a", "b:c"),
-            ("a:b", "c"),
-            ("a%3Ab", "c"),
-            ("", "a:b:c"),
-            ("a", ":b:c"),
-            ("a:", "b:c"),
-        ];
-        let keys: HashSet<_> = pairs
-            .iter()
-            .map(|(queue, id)| Scope::Queue.key(queue, id))
-            .collect();
+        let pairs = [("a", "b:c"), ("a:b", "c"), ("a%3Ab", "c"), ("", "a:b:c"), ("a", ":b:c"), ("a:", "b:c")];
+        let keys: HashSet<_> = pairs.iter().map(|(queue, id)| Scope::Queue.key(queue, id)).collect();
         assert_eq!(keys.len(), pairs.len());
     }
 

@@ -12,12 +12,8 @@ use uuid::Uuid;
 /// A lease and a retention are at least a millisecond long.
 pub trait ClaimStore: fmt::Debug + Send + Sync + 'static {
     /// Claims `key` for `lease`, unless somebody holds it or it is confirmed. A lease that has ended is taken over.
-    fn claim<'a>(
-        &'a self,
-        key: &'a str,
-        token: &'a Token,
-        lease: Duration,
-    ) -> BoxFuture<'a, Result<Claim, StoreError>>;
+    fn claim<'a>(&'a self, key: &'a str, token: &'a Token, lease: Duration)
+    -> BoxFuture<'a, Result<Claim, StoreError>>;
 
     /// Marks `key` as handled for `retention`, if `token` still holds it.
     fn confirm<'a>(
@@ -36,11 +32,7 @@ pub trait ClaimStore: fmt::Debug + Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Fenced, StoreError>>;
 
     /// Frees `key`, if `token` still holds it and has not confirmed it.
-    fn release<'a>(
-        &'a self,
-        key: &'a str,
-        token: &'a Token,
-    ) -> BoxFuture<'a, Result<Fenced, StoreError>>;
+    fn release<'a>(&'a self, key: &'a str, token: &'a Token) -> BoxFuture<'a, Result<Fenced, StoreError>>;
 
     /// Deletes up to `most` entries whose time has ended, and says how many.
     fn purge(&self, most: usize) -> BoxFuture<'_, Result<usize, StoreError>>;
@@ -93,10 +85,7 @@ impl Token {
         // The thread's own generator: asking the system for each delivery would cost more than the claim in memory.
         let id = uuid::Builder::from_random_bytes(rand::random()).into_uuid();
         let mut text = Uuid::encode_buffer();
-        Self {
-            id,
-            text: Box::from(&*id.hyphenated().encode_lower(&mut text)),
-        }
+        Self { id, text: Box::from(&*id.hyphenated().encode_lower(&mut text)) }
     }
 
     /// The token's text.
@@ -133,9 +122,7 @@ pub enum StoreError {
         why: String,
     },
     /// It holds as many entries as it may and none of them can go.
-    #[error(
-        "the claim store is full: {cap} entries are live; raise the cap or shorten the retention"
-    )]
+    #[error("the claim store is full: {cap} entries are live; raise the cap or shorten the retention")]
     Full {
         /// The cap.
         cap: usize,
@@ -150,7 +137,5 @@ pub(super) fn long_enough(what: &str, length: Duration) -> Result<(), StoreError
     if length >= SHORTEST {
         return Ok(());
     }
-    Err(StoreError::Misconfigured {
-        why: format!("a {what} of {length:?} ends at once; it is at least 1ms"),
-    })
+    Err(StoreError::Misconfigured { why: format!("a {what} of {length:?} ends at once; it is at least 1ms") })
 }

@@ -28,10 +28,8 @@ impl Cluster {
                 let mut builder = Node::builder(version).member(name, mapper.clone());
                 builder = builder.conf("cluster_formation.peer_discovery_backend = classic_config");
                 for (index, peer) in names.iter().enumerate() {
-                    builder = builder.conf(&format!(
-                        "cluster_formation.classic_config.nodes.{} = {peer}@localhost",
-                        index + 1
-                    ));
+                    builder = builder
+                        .conf(&format!("cluster_formation.classic_config.nodes.{} = {peer}@localhost", index + 1));
                 }
                 builder.prepare()
             })
@@ -85,11 +83,7 @@ impl Cluster {
                 let status = node.ctl(["cluster_status", "--formatter", "json"]).await;
                 let status: Value = serde_json::from_str(&status).map_err(|_| status)?;
                 let running = status["running_nodes"].as_array().map_or(0, Vec::len);
-                if running == self.nodes.len() {
-                    Ok(())
-                } else {
-                    Err(status["running_nodes"].to_string())
-                }
+                if running == self.nodes.len() { Ok(()) } else { Err(status["running_nodes"].to_string()) }
             })
             .await;
         }

@@ -80,10 +80,7 @@ impl Install {
         let places = [PathBuf::from("/"), cache().join(version.release())];
         let found = places.iter().find_map(|root| {
             let number = number(root).filter(|number| number[0] == version.major())?;
-            Some(Self {
-                root: root.clone(),
-                number,
-            })
+            Some(Self { root: root.clone(), number })
         });
         found.unwrap_or_else(|| {
             panic!(
@@ -104,11 +101,7 @@ impl Install {
 
     /// Where the directories of nodes are made: the programs must see them.
     pub(crate) fn scratch_parent(&self) -> PathBuf {
-        if self.is_here() {
-            std::env::temp_dir()
-        } else {
-            self.root.join("tmp")
-        }
+        if self.is_here() { std::env::temp_dir() } else { self.root.join("tmp") }
     }
 
     /// `path`, which is below [`Install::scratch_parent`], as the programs see it.
@@ -116,20 +109,13 @@ impl Install {
         if self.is_here() {
             return path.to_owned();
         }
-        Path::new("/").join(
-            path.strip_prefix(&self.root)
-                .expect("the directories of nodes are below the root"),
-        )
+        Path::new("/").join(path.strip_prefix(&self.root).expect("the directories of nodes are below the root"))
     }
 
     /// A command that runs `program`, one of RabbitMQ's or one on the path.
     pub(crate) fn command(&self, program: &str) -> Command {
         let own = format!("/{PROGRAMS}/{program}");
-        let program = if self.root.join(&own[1..]).exists() {
-            own
-        } else {
-            program.to_owned()
-        };
+        let program = if self.root.join(&own[1..]).exists() { own } else { program.to_owned() };
         let mut command;
         if self.is_here() {
             command = Command::new(program);
@@ -138,18 +124,10 @@ impl Install {
             command.arg(&self.root).arg(program);
         } else {
             command = Command::new("unshare");
-            command
-                .args(["--mount", "--", "/bin/sh", "-c", ENTER])
-                .arg(&self.root)
-                .arg(program);
+            command.args(["--mount", "--", "/bin/sh", "-c", ENTER]).arg(&self.root).arg(program);
         }
         command.env_clear();
-        command
-            .env(
-                "PATH",
-                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            )
-            .env("LANG", "C.UTF-8");
+        command.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin").env("LANG", "C.UTF-8");
         command
     }
 
@@ -166,15 +144,8 @@ fn number(root: &Path) -> Option<[u16; 3]> {
     let libraries = std::fs::read_dir(root.join("usr/lib/rabbitmq/lib")).ok()?;
     libraries.filter_map(Result::ok).find_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
-        let mut parts = name
-            .strip_prefix("rabbitmq_server-")?
-            .split('.')
-            .map(str::parse);
-        Some([
-            parts.next()?.ok()?,
-            parts.next()?.ok()?,
-            parts.next()?.ok()?,
-        ])
+        let mut parts = name.strip_prefix("rabbitmq_server-")?.split('.').map(str::parse);
+        Some([parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?])
     })
 }
 

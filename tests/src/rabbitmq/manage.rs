@@ -15,8 +15,7 @@ impl Node {
     /// Makes a vhost; `guest` may do everything in it.
     pub async fn add_vhost(&self, name: &str) {
         self.ctl(["add_vhost", name]).await;
-        self.ctl(["set_permissions", "-p", name, "guest", ".*", ".*", ".*"])
-            .await;
+        self.ctl(["set_permissions", "-p", name, "guest", ".*", ".*", ".*"]).await;
     }
 
     /// Makes a user who may configure, write and read in `vhost` what the three regular expressions match.
@@ -27,8 +26,7 @@ impl Node {
 
     /// Sets what a user may configure, write and read in `vhost`.
     pub async fn permit(&self, name: &str, vhost: &str, [configure, write, read]: [&str; 3]) {
-        self.ctl(["set_permissions", "-p", vhost, name, configure, write, read])
-            .await;
+        self.ctl(["set_permissions", "-p", vhost, name, configure, write, read]).await;
     }
 
     /// The queues of the vhost `/`; a quorum queue's counts lag by a tenth of a second, so wait for them by
@@ -44,10 +42,7 @@ impl Node {
 
     /// The queue `name` of the vhost `/`, if it is there.
     pub async fn queue(&self, name: &str) -> Option<Queue> {
-        self.queues()
-            .await
-            .into_iter()
-            .find(|queue| queue.name == name)
+        self.queues().await.into_iter().find(|queue| queue.name == name)
     }
 
     /// The bindings of the vhost `/`, sorted.
@@ -72,16 +67,10 @@ impl Node {
         self.list("list_exchanges", vhost, &view::EXCHANGE).await
     }
 
-    async fn list<T: DeserializeOwned>(
-        &self,
-        command: &str,
-        vhost: &str,
-        columns: &[&str],
-    ) -> Vec<T> {
+    async fn list<T: DeserializeOwned>(&self, command: &str, vhost: &str, columns: &[&str]) -> Vec<T> {
         let args = [&[command, "-p", vhost, "--formatter", "json"], columns].concat();
         let output = self.ctl(args).await;
-        serde_json::from_str(&output)
-            .unwrap_or_else(|error| panic!("{command} printed {output:?}: {error}"))
+        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{command} printed {output:?}: {error}"))
     }
 
     /// Deletes the queue `name` of the vhost `/` with everything in it, as an operator does.
@@ -91,14 +80,12 @@ impl Node {
 
     /// Closes every connection from the side of the broker.
     pub async fn close_all_connections(&self) {
-        self.ctl(["close_all_connections", "closed by a test"])
-            .await;
+        self.ctl(["close_all_connections", "closed by a test"]).await;
     }
 
     /// Raises the alarm for memory: the node blocks every connection that publishes.
     pub async fn block_memory(&self) {
-        self.ctl(["set_vm_memory_high_watermark", "0.0000001"])
-            .await;
+        self.ctl(["set_vm_memory_high_watermark", "0.0000001"]).await;
         self.alarms(true).await;
     }
 
@@ -116,18 +103,10 @@ impl Node {
     }
 
     async fn alarms(&self, raised: bool) {
-        let what = if raised {
-            "an alarm"
-        } else {
-            "the end of all alarms"
-        };
+        let what = if raised { "an alarm" } else { "the end of all alarms" };
         eventually(PATIENCE, what, async || {
             let alarms = self.ctl(["eval", "rabbit_alarm:get_alarms()."]).await;
-            if raised == (alarms.trim() != "[]") {
-                Ok(())
-            } else {
-                Err(alarms)
-            }
+            if raised == (alarms.trim() != "[]") { Ok(()) } else { Err(alarms) }
         })
         .await;
     }

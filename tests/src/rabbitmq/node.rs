@@ -19,8 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What the Erlang machine of a server is started with: distribution on the loopback interface only, and the counts of
 /// quorum queues, which they publish by a timer of 5 s, up to date.
-const ERL_ARGS: &str =
-    "-kernel inet_dist_use_interface {127,0,0,1} -rabbit quorum_tick_interval 100";
+const ERL_ARGS: &str = "-kernel inet_dist_use_interface {127,0,0,1} -rabbit quorum_tick_interval 100";
 
 /// The first port of those that `rabbitmqctl` may use, counted from the node's first, and how many they are.
 const CTL_PORTS: (u16, u16) = (2, 4);
@@ -40,11 +39,7 @@ impl Mapper {
         let mut command = install.command("epmd");
         command.args(["-address", "127.0.0.1", "-port", &ports.port(0).to_string()]);
         let server = Server::spawn(&command, &scratch.path().join("out"));
-        Arc::new(Self {
-            ports,
-            _server: server,
-            _scratch: scratch,
-        })
+        Arc::new(Self { ports, _server: server, _scratch: scratch })
     }
 }
 
@@ -105,22 +100,13 @@ impl Builder {
             (".erlang.cookie", "ACEMQTESTS"),
         ];
         for (name, text) in files {
-            std::fs::write(scratch.path().join(name), text)
-                .expect("a new directory can be written into");
+            std::fs::write(scratch.path().join(name), text).expect("a new directory can be written into");
         }
         let cookie = scratch.path().join(".erlang.cookie");
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o400);
         std::fs::set_permissions(cookie, private).expect("the mode of a new file can be set");
         let name = format!("{}@localhost", self.name);
-        Node {
-            install,
-            name,
-            ports,
-            mapper,
-            server: Mutex::new(None),
-            scratch,
-            ctl: Semaphore::new(2),
-        }
+        Node { install, name, ports, mapper, server: Mutex::new(None), scratch, ctl: Semaphore::new(2) }
     }
 }
 
@@ -146,13 +132,7 @@ impl Node {
 
     /// Starts nothing yet: the settings of a node of `version`.
     pub fn builder(version: Version) -> Builder {
-        Builder {
-            version,
-            name: "rabbit".to_owned(),
-            conf: String::new(),
-            advanced: "[].\n".to_owned(),
-            mapper: None,
-        }
+        Builder { version, name: "rabbit".to_owned(), conf: String::new(), advanced: "[].\n".to_owned(), mapper: None }
     }
 
     /// The version that is installed, as major, minor and patch.
@@ -194,9 +174,7 @@ impl Node {
     /// What the node has logged so far.
     pub fn log(&self) -> String {
         let file = self.scratch.path().join(format!("log/{}.log", self.name));
-        std::fs::read(file)
-            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-            .unwrap_or_default()
+        std::fs::read(file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
     /// Ends the server with SIGKILL: connections are reset, nothing more is written to disk.
@@ -211,12 +189,7 @@ impl Node {
         };
         server.signal("TERM");
         let ended = server.wait(PATIENCE).await;
-        assert!(
-            ended.is_some(),
-            "RabbitMQ {} did not stop within {PATIENCE:?}\n{}",
-            self.name,
-            self.end_of_logs()
-        );
+        assert!(ended.is_some(), "RabbitMQ {} did not stop within {PATIENCE:?}\n{}", self.name, self.end_of_logs());
     }
 
     /// Starts the server after [`Node::kill`] or [`Node::stop`], with its data and on its port, and waits until it
@@ -248,11 +221,7 @@ impl Node {
         while !self.answers().await {
             let ended = self.server().as_mut().and_then(Server::ended);
             if let Some(status) = ended {
-                panic!(
-                    "RabbitMQ {} ended while it started ({status})\n{}",
-                    self.name,
-                    self.end_of_logs()
-                );
+                panic!("RabbitMQ {} ended while it started ({status})\n{}", self.name, self.end_of_logs());
             }
             assert!(
                 start.elapsed() < PATIENCE,
@@ -273,21 +242,13 @@ impl Node {
             // A method frame: `connection.start`. A node that still boots hangs up instead.
             (first == [1]).then_some(())
         };
-        matches!(
-            tokio::time::timeout(Duration::from_secs(2), look).await,
-            Ok(Some(()))
-        )
+        matches!(tokio::time::timeout(Duration::from_secs(2), look).await, Ok(Some(())))
     }
 
     /// Runs `rabbitmqctl -q` with `args` and gives what it prints; a failure fails the test.
     pub async fn ctl<S: AsRef<str>>(&self, args: impl IntoIterator<Item = S>) -> String {
-        let args: Vec<String> = args
-            .into_iter()
-            .map(|arg| arg.as_ref().to_owned())
-            .collect();
-        self.try_ctl(&args)
-            .await
-            .unwrap_or_else(|error| panic!("rabbitmqctl {}: {error}", args.join(" ")))
+        let args: Vec<String> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        self.try_ctl(&args).await.unwrap_or_else(|error| panic!("rabbitmqctl {}: {error}", args.join(" ")))
     }
 
     /// Runs `rabbitmqctl -q` with `args`.
@@ -300,13 +261,8 @@ impl Node {
         let mut command = self.command("rabbitmqctl");
         command.arg("-q").args(args.iter().map(AsRef::as_ref));
         let mut command = tokio::process::Command::from(command);
-        let output = command
-            .kill_on_drop(true)
-            .stdin(std::process::Stdio::null())
-            .output();
-        let output = tokio::time::timeout(PATIENCE, output)
-            .await
-            .map_err(|_| format!("no end after {PATIENCE:?}"))?;
+        let output = command.kill_on_drop(true).stdin(std::process::Stdio::null()).output();
+        let output = tokio::time::timeout(PATIENCE, output).await.map_err(|_| format!("no end after {PATIENCE:?}"))?;
         let output = output.map_err(|error| error.to_string())?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if output.status.success() {
@@ -336,18 +292,9 @@ impl Node {
             // The shell that starts the server becomes the server, so that signals reach it.
             .env("RUNNING_UNDER_SYSTEMD", "true")
             .env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", ERL_ARGS)
-            .env(
-                "RABBITMQ_CTL_ERL_ARGS",
-                "-kernel inet_dist_use_interface {127,0,0,1}",
-            )
-            .env(
-                "RABBITMQ_CTL_DIST_PORT_MIN",
-                self.ports.port(CTL_PORTS.0).to_string(),
-            )
-            .env(
-                "RABBITMQ_CTL_DIST_PORT_MAX",
-                self.ports.port(CTL_PORTS.0 + CTL_PORTS.1 - 1).to_string(),
-            )
+            .env("RABBITMQ_CTL_ERL_ARGS", "-kernel inet_dist_use_interface {127,0,0,1}")
+            .env("RABBITMQ_CTL_DIST_PORT_MIN", self.ports.port(CTL_PORTS.0).to_string())
+            .env("RABBITMQ_CTL_DIST_PORT_MAX", self.ports.port(CTL_PORTS.0 + CTL_PORTS.1 - 1).to_string())
             .env("ERL_EPMD_ADDRESS", "127.0.0.1")
             .env("ERL_EPMD_PORT", self.mapper.ports.port(0).to_string())
             // It would be started as a daemon that nobody ends.
@@ -362,10 +309,7 @@ impl Node {
     fn end_of_logs(&self) -> String {
         let dir = self.scratch.path();
         let log = tail(&dir.join(format!("log/{}.log", self.name)), 20);
-        format!(
-            "the end of its output:\n{}\nthe end of its log:\n{log}",
-            tail(&dir.join("out"), 20)
-        )
+        format!("the end of its output:\n{}\nthe end of its log:\n{log}", tail(&dir.join("out"), 20))
     }
 }
 

@@ -59,16 +59,8 @@ pub struct Exchange {
 }
 
 /// The columns of [`Queue`].
-pub(super) const QUEUE: [&str; 8] = [
-    "name",
-    "type",
-    "durable",
-    "messages",
-    "messages_ready",
-    "messages_unacknowledged",
-    "consumers",
-    "arguments",
-];
+pub(super) const QUEUE: [&str; 8] =
+    ["name", "type", "durable", "messages", "messages_ready", "messages_unacknowledged", "consumers", "arguments"];
 /// The columns of [`Binding`].
 pub(super) const BINDING: [&str; 3] = ["source_name", "destination_name", "routing_key"];
 /// The columns of [`Exchange`].
@@ -82,16 +74,11 @@ fn count<'de, D: serde::Deserializer<'de>>(input: D) -> Result<u64, D::Error> {
 /// Older nodes show the module that implements the type.
 fn kind<'de, D: serde::Deserializer<'de>>(input: D) -> Result<String, D::Error> {
     let kind = String::deserialize(input)?;
-    Ok(kind
-        .trim_start_matches("rabbit_")
-        .trim_end_matches("_queue")
-        .to_owned())
+    Ok(kind.trim_start_matches("rabbit_").trim_end_matches("_queue").to_owned())
 }
 
 /// Arguments come as an object, as a list of `[name, type, value]`, or as an empty list.
-fn arguments<'de, D: serde::Deserializer<'de>>(
-    input: D,
-) -> Result<BTreeMap<String, Value>, D::Error> {
+fn arguments<'de, D: serde::Deserializer<'de>>(input: D) -> Result<BTreeMap<String, Value>, D::Error> {
     let entry = |entry: Value| match entry {
         Value::Array(parts) => {
             let name = parts.first()?.as_str()?.to_owned();

@@ -25,16 +25,12 @@ pub async fn an_ended_claim_is_taken_by_one(store: &Arc<dyn ClaimStore>, tasks: 
     let keys: Arc<[String]> = (0..20).map(|_| fresh()).collect();
     for key in keys.iter() {
         let (at, token) = (Probe::of(store, key.clone()), Token::random());
-        at.claim(&token, SHORT, Claim::Claimed, "a free key is claimed")
-            .await;
+        at.claim(&token, SHORT, Claim::Claimed, "a free key is claimed").await;
     }
     sleep(PAST_SHORT).await;
     let winners = winners(store, &keys, tasks).await;
     for (key, winners) in keys.iter().zip(winners) {
-        assert_eq!(
-            winners, 1,
-            "{winners} of {tasks} took over the ended claim of {key}"
-        );
+        assert_eq!(winners, 1, "{winners} of {tasks} took over the ended claim of {key}");
     }
 }
 
@@ -42,59 +38,19 @@ pub async fn an_ended_claim_is_taken_by_one(store: &Arc<dyn ClaimStore>, tasks: 
 pub async fn a_purge_takes_only_what_has_ended(store: &Arc<dyn ClaimStore>) {
     let [claimed, confirmed, ended_claim, ended] = [(); 4].map(|()| Probe::fresh(store));
     let (token, other) = (Token::random(), Token::random());
-    for (at, lease) in [
-        (&claimed, LONG),
-        (&confirmed, SHORT),
-        (&ended_claim, SHORT),
-        (&ended, LONG),
-    ] {
-        at.claim(&token, lease, Claim::Claimed, "a free key is claimed")
-            .await;
+    for (at, lease) in [(&claimed, LONG), (&confirmed, SHORT), (&ended_claim, SHORT), (&ended, LONG)] {
+        at.claim(&token, lease, Claim::Claimed, "a free key is claimed").await;
     }
-    confirmed
-        .confirm(&token, LONG, Fenced::Held, "its holder confirms a claim")
-        .await;
-    ended
-        .confirm(&token, SHORT, Fenced::Held, "its holder confirms a claim")
-        .await;
+    confirmed.confirm(&token, LONG, Fenced::Held, "its holder confirms a claim").await;
+    ended.confirm(&token, SHORT, Fenced::Held, "its holder confirms a claim").await;
     sleep(PAST_SHORT).await;
     assert_eq!(store.purge(0).await, Ok(0), "a purge of none removes none");
     purge_all(store).await;
-    claimed
-        .claim(
-            &other,
-            LONG,
-            Claim::InProgress,
-            "a live claim survives a purge",
-        )
-        .await;
-    confirmed
-        .claim(
-            &other,
-            LONG,
-            Claim::Duplicate,
-            "a live confirmation survives a purge",
-        )
-        .await;
-    ended_claim
-        .claim(&other, LONG, Claim::Claimed, "an ended claim is free")
-        .await;
-    ended
-        .claim(
-            &other,
-            LONG,
-            Claim::Claimed,
-            "a purged confirmation is free",
-        )
-        .await;
-    ended
-        .confirm(
-            &token,
-            LONG,
-            Fenced::Lost,
-            "a purged confirmation has no holder",
-        )
-        .await;
+    claimed.claim(&other, LONG, Claim::InProgress, "a live claim survives a purge").await;
+    confirmed.claim(&other, LONG, Claim::Duplicate, "a live confirmation survives a purge").await;
+    ended_claim.claim(&other, LONG, Claim::Claimed, "an ended claim is free").await;
+    ended.claim(&other, LONG, Claim::Claimed, "a purged confirmation is free").await;
+    ended.confirm(&token, LONG, Fenced::Lost, "a purged confirmation has no holder").await;
 }
 
 /// Claims, confirms and purges at the same time: none fails, and none loses what it holds.
@@ -116,13 +72,10 @@ pub async fn claims_hold_while_a_purge_runs(store: &Arc<dyn ClaimStore>) {
             for _ in 0..50 {
                 let at = Probe::fresh(&store);
                 let (one, two) = (Token::random(), Token::random());
-                at.claim(&one, LONG, Claim::Claimed, "a free key is claimed")
-                    .await;
-                at.claim(&two, LONG, Claim::InProgress, "a purge leaves a live claim")
-                    .await;
+                at.claim(&one, LONG, Claim::Claimed, "a free key is claimed").await;
+                at.claim(&two, LONG, Claim::InProgress, "a purge leaves a live claim").await;
                 // What ends at once is what the purge competes for.
-                at.confirm(&one, INSTANT, Fenced::Held, "a live claim is confirmed")
-                    .await;
+                at.confirm(&one, INSTANT, Fenced::Held, "a live claim is confirmed").await;
             }
         });
     }
@@ -147,11 +100,7 @@ async fn winners(store: &Arc<dyn ClaimStore>, keys: &Arc<[String]>, tasks: usize
         let (store, keys, winners) = (Arc::clone(store), Arc::clone(keys), Arc::clone(&winners));
         racers.spawn(async move {
             // Half of them in step, so that one id is asked for by many; half spread out, so that batches differ.
-            let from = if task % 2 == 0 {
-                0
-            } else {
-                task * keys.len() / tasks
-            };
+            let from = if task % 2 == 0 { 0 } else { task * keys.len() / tasks };
             let order = keys.iter().zip(winners.iter()).cycle().skip(from);
             for (key, winners) in order.take(keys.len()) {
                 let answer = store.claim(key, &Token::random(), LONG).await;
@@ -164,10 +113,7 @@ async fn winners(store: &Arc<dyn ClaimStore>, keys: &Arc<[String]>, tasks: usize
         });
     }
     join(racers).await;
-    winners
-        .iter()
-        .map(|count| count.load(Ordering::Relaxed))
-        .collect()
+    winners.iter().map(|count| count.load(Ordering::Relaxed)).collect()
 }
 
 async fn purge_all(store: &Arc<dyn ClaimStore>) {
@@ -185,9 +131,6 @@ async fn purge_all(store: &Arc<dyn ClaimStore>) {
 
 async fn join(mut tasks: JoinSet<()>) {
     while let Some(task) = tasks.join_next().await {
-        assert!(
-            !task.as_ref().is_err_and(JoinError::is_panic),
-            "one of the tasks found the store at fault: {task:?}"
-        );
+        assert!(!task.as_ref().is_err_and(JoinError::is_panic), "one of the tasks found the store at fault: {task:?}");
     }
 }

@@ -4,10 +4,7 @@
 //! and on one that holds other entries, as each makes up its own keys. They wait for leases of a few milliseconds: in real
 //! time, or in paused time if the store's clock is tokio's.
 
-#![allow(
-    clippy::missing_panics_doc,
-    reason = "to panic is how these functions report what they find"
-)]
+#![allow(clippy::missing_panics_doc, reason = "to panic is how these functions report what they find")]
 
 mod contention;
 mod probe;
@@ -17,8 +14,8 @@ use std::sync::Arc;
 
 pub use self::{
     contention::{
-        a_purge_takes_only_what_has_ended, an_ended_claim_is_taken_by_one,
-        claims_hold_while_a_purge_runs, every_id_has_one_winner,
+        a_purge_takes_only_what_has_ended, an_ended_claim_is_taken_by_one, claims_hold_while_a_purge_runs,
+        every_id_has_one_winner,
     },
     states::{
         a_check_passes, a_length_of_nothing_is_refused, a_retry_with_the_same_token_is_recognised,
@@ -39,10 +36,7 @@ pub struct Race {
 
 impl Default for Race {
     fn default() -> Self {
-        Self {
-            tasks: 64,
-            ids: 10_000,
-        }
+        Self { tasks: 64, ids: 10_000 }
     }
 }
 

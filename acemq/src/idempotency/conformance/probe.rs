@@ -23,50 +23,27 @@ impl<'a> Probe<'a> {
     }
 
     pub(super) fn of(store: &'a Arc<dyn ClaimStore>, key: String) -> Self {
-        Self {
-            store: &**store,
-            key,
-        }
+        Self { store: &**store, key }
     }
 
     pub(super) async fn claim(&self, token: &Token, lease: Duration, expected: Claim, rule: &str) {
         let answer = self.store.claim(&self.key, token, lease).await;
-        assert_eq!(
-            answer,
-            Ok(expected),
-            "{rule} (a claim of {:.60?})",
-            self.key
-        );
+        assert_eq!(answer, Ok(expected), "{rule} (a claim of {:.60?})", self.key);
     }
 
     pub(super) async fn confirm(&self, token: &Token, to: Duration, expected: Fenced, rule: &str) {
         let answer = self.store.confirm(&self.key, token, to).await;
-        assert_eq!(
-            answer,
-            Ok(expected),
-            "{rule} (a confirm of {:.60?})",
-            self.key
-        );
+        assert_eq!(answer, Ok(expected), "{rule} (a confirm of {:.60?})", self.key);
     }
 
     pub(super) async fn renew(&self, token: &Token, to: Duration, expected: Fenced, rule: &str) {
         let answer = self.store.renew(&self.key, token, to).await;
-        assert_eq!(
-            answer,
-            Ok(expected),
-            "{rule} (a renewal of {:.60?})",
-            self.key
-        );
+        assert_eq!(answer, Ok(expected), "{rule} (a renewal of {:.60?})", self.key);
     }
 
     pub(super) async fn release(&self, token: &Token, expected: Fenced, rule: &str) {
         let answer = self.store.release(&self.key, token).await;
-        assert_eq!(
-            answer,
-            Ok(expected),
-            "{rule} (a release of {:.60?})",
-            self.key
-        );
+        assert_eq!(answer, Ok(expected), "{rule} (a release of {:.60?})", self.key);
     }
 }
 

@@ -15,125 +15,44 @@ pub async fn a_check_passes(store: &Arc<dyn ClaimStore>) {
 pub async fn states_follow_each_other(store: &Arc<dyn ClaimStore>) {
     let at = Probe::fresh(store);
     let (one, two, three) = (Token::random(), Token::random(), Token::random());
-    at.claim(&one, LONG, Claim::Claimed, "a free key is claimed")
-        .await;
-    at.claim(&two, LONG, Claim::InProgress, "a held key is in progress")
-        .await;
-    at.release(&one, Fenced::Held, "its holder releases a claim")
-        .await;
-    at.claim(&two, LONG, Claim::Claimed, "a released key is free")
-        .await;
-    at.renew(&two, LONG, Fenced::Held, "its holder renews a claim")
-        .await;
-    at.confirm(&two, LONG, Fenced::Held, "its holder confirms a claim")
-        .await;
-    at.claim(
-        &three,
-        LONG,
-        Claim::Duplicate,
-        "a confirmed key is a duplicate",
-    )
-    .await;
-    at.claim(
-        &two,
-        LONG,
-        Claim::Duplicate,
-        "a confirmed key is a duplicate to whoever confirmed it too",
-    )
-    .await;
-    at.release(&two, Fenced::Lost, "a confirmed key is not released")
-        .await;
-    at.renew(&two, SHORT, Fenced::Lost, "a confirmed key is not renewed")
-        .await;
+    at.claim(&one, LONG, Claim::Claimed, "a free key is claimed").await;
+    at.claim(&two, LONG, Claim::InProgress, "a held key is in progress").await;
+    at.release(&one, Fenced::Held, "its holder releases a claim").await;
+    at.claim(&two, LONG, Claim::Claimed, "a released key is free").await;
+    at.renew(&two, LONG, Fenced::Held, "its holder renews a claim").await;
+    at.confirm(&two, LONG, Fenced::Held, "its holder confirms a claim").await;
+    at.claim(&three, LONG, Claim::Duplicate, "a confirmed key is a duplicate").await;
+    at.claim(&two, LONG, Claim::Duplicate, "a confirmed key is a duplicate to whoever confirmed it too").await;
+    at.release(&two, Fenced::Lost, "a confirmed key is not released").await;
+    at.renew(&two, SHORT, Fenced::Lost, "a confirmed key is not renewed").await;
     sleep(PAST_SHORT).await;
-    at.claim(
-        &three,
-        LONG,
-        Claim::Duplicate,
-        "nothing shortens a retention",
-    )
-    .await;
+    at.claim(&three, LONG, Claim::Duplicate, "nothing shortens a retention").await;
 }
 
 /// Confirm, renew and release of a token that does not hold the key change nothing.
 pub async fn only_the_holder_changes_a_claim(store: &Arc<dyn ClaimStore>) {
     let at = Probe::fresh(store);
     let (holder, stranger) = (Token::random(), Token::random());
-    at.confirm(&stranger, LONG, Fenced::Lost, "a free key is not confirmed")
-        .await;
-    at.renew(&stranger, LONG, Fenced::Lost, "a free key is not renewed")
-        .await;
-    at.release(&stranger, Fenced::Lost, "a free key is not released")
-        .await;
-    at.claim(
-        &holder,
-        LONG,
-        Claim::Claimed,
-        "a refused confirm leaves the key free",
-    )
-    .await;
-    at.confirm(&stranger, LONG, Fenced::Lost, "a stranger does not confirm")
-        .await;
-    at.renew(&stranger, SHORT, Fenced::Lost, "a stranger does not renew")
-        .await;
-    at.release(&stranger, Fenced::Lost, "a stranger does not release")
-        .await;
+    at.confirm(&stranger, LONG, Fenced::Lost, "a free key is not confirmed").await;
+    at.renew(&stranger, LONG, Fenced::Lost, "a free key is not renewed").await;
+    at.release(&stranger, Fenced::Lost, "a free key is not released").await;
+    at.claim(&holder, LONG, Claim::Claimed, "a refused confirm leaves the key free").await;
+    at.confirm(&stranger, LONG, Fenced::Lost, "a stranger does not confirm").await;
+    at.renew(&stranger, SHORT, Fenced::Lost, "a stranger does not renew").await;
+    at.release(&stranger, Fenced::Lost, "a stranger does not release").await;
     sleep(PAST_SHORT).await;
-    at.claim(
-        &stranger,
-        LONG,
-        Claim::InProgress,
-        "a stranger's attempts change nothing",
-    )
-    .await;
-    at.confirm(&holder, LONG, Fenced::Held, "the holder still confirms")
-        .await;
-    at.confirm(
-        &stranger,
-        SHORT,
-        Fenced::Lost,
-        "a stranger does not confirm again",
-    )
-    .await;
+    at.claim(&stranger, LONG, Claim::InProgress, "a stranger's attempts change nothing").await;
+    at.confirm(&holder, LONG, Fenced::Held, "the holder still confirms").await;
+    at.confirm(&stranger, SHORT, Fenced::Lost, "a stranger does not confirm again").await;
 
     let at = Probe::fresh(store);
-    at.claim(&holder, SHORT, Claim::Claimed, "a free key is claimed")
-        .await;
+    at.claim(&holder, SHORT, Claim::Claimed, "a free key is claimed").await;
     sleep(PAST_SHORT).await;
-    at.claim(
-        &stranger,
-        LONG,
-        Claim::Claimed,
-        "an ended lease is taken over",
-    )
-    .await;
-    at.renew(
-        &holder,
-        LONG,
-        Fenced::Lost,
-        "who lost a lease does not renew it",
-    )
-    .await;
-    at.release(
-        &holder,
-        Fenced::Lost,
-        "who lost a lease does not release it",
-    )
-    .await;
-    at.confirm(
-        &holder,
-        LONG,
-        Fenced::Lost,
-        "who lost a lease does not confirm it",
-    )
-    .await;
-    at.confirm(
-        &stranger,
-        LONG,
-        Fenced::Held,
-        "who took it over confirms it",
-    )
-    .await;
+    at.claim(&stranger, LONG, Claim::Claimed, "an ended lease is taken over").await;
+    at.renew(&holder, LONG, Fenced::Lost, "who lost a lease does not renew it").await;
+    at.release(&holder, Fenced::Lost, "who lost a lease does not release it").await;
+    at.confirm(&holder, LONG, Fenced::Lost, "who lost a lease does not confirm it").await;
+    at.confirm(&stranger, LONG, Fenced::Held, "who took it over confirms it").await;
 }
 
 /// A claim, a confirm and a renewal whose answer was lost may be asked again.
@@ -141,41 +60,20 @@ pub async fn a_retry_with_the_same_token_is_recognised(store: &Arc<dyn ClaimStor
     let at = Probe::fresh(store);
     let token = Token::random();
     for _ in 0..3 {
-        at.claim(
-            &token,
-            LONG,
-            Claim::Claimed,
-            "one's own claim is recognised",
-        )
-        .await;
+        at.claim(&token, LONG, Claim::Claimed, "one's own claim is recognised").await;
     }
     for _ in 0..3 {
-        at.renew(&token, LONG, Fenced::Held, "a renewal may be repeated")
-            .await;
+        at.renew(&token, LONG, Fenced::Held, "a renewal may be repeated").await;
     }
     for _ in 0..3 {
-        at.confirm(&token, LONG, Fenced::Held, "a confirm may be repeated")
-            .await;
+        at.confirm(&token, LONG, Fenced::Held, "a confirm may be repeated").await;
     }
 
     let at = Probe::fresh(store);
-    at.claim(&token, SHORT, Claim::Claimed, "a free key is claimed")
-        .await;
-    at.claim(
-        &token,
-        LONG,
-        Claim::Claimed,
-        "one's own claim is recognised",
-    )
-    .await;
+    at.claim(&token, SHORT, Claim::Claimed, "a free key is claimed").await;
+    at.claim(&token, LONG, Claim::Claimed, "one's own claim is recognised").await;
     sleep(PAST_SHORT).await;
-    at.claim(
-        &Token::random(),
-        LONG,
-        Claim::InProgress,
-        "a repeated claim has the later lease",
-    )
-    .await;
+    at.claim(&Token::random(), LONG, Claim::InProgress, "a repeated claim has the later lease").await;
 }
 
 /// Keys that a database may take for one, or not take at all.
@@ -192,13 +90,11 @@ pub async fn odd_keys_are_told_apart(store: &Arc<dyn ClaimStore>) {
     let probes: Vec<_> = keys.into_iter().map(|key| Probe::of(store, key)).collect();
     for at in &probes {
         let token = Token::random();
-        at.claim(&token, LONG, Claim::Claimed, "every key is one of its own")
-            .await;
+        at.claim(&token, LONG, Claim::Claimed, "every key is one of its own").await;
     }
     let token = Token::random();
     for at in &probes {
-        at.claim(&token, LONG, Claim::InProgress, "every key is found again")
-            .await;
+        at.claim(&token, LONG, Claim::InProgress, "every key is found again").await;
     }
 }
 
@@ -214,25 +110,14 @@ const ODD: &[&str] = &[
 pub async fn an_ended_claim_can_be_taken_over(store: &Arc<dyn ClaimStore>) {
     let at = Probe::fresh(store);
     let (one, two) = (Token::random(), Token::random());
-    at.claim(&one, SHORT, Claim::Claimed, "a free key is claimed")
-        .await;
-    at.renew(&one, LONG, Fenced::Held, "its holder renews a claim")
-        .await;
+    at.claim(&one, SHORT, Claim::Claimed, "a free key is claimed").await;
+    at.renew(&one, LONG, Fenced::Held, "its holder renews a claim").await;
     sleep(PAST_SHORT).await;
-    at.claim(
-        &two,
-        LONG,
-        Claim::InProgress,
-        "a renewed lease has not ended",
-    )
-    .await;
-    at.renew(&one, SHORT, Fenced::Held, "its holder renews a claim")
-        .await;
+    at.claim(&two, LONG, Claim::InProgress, "a renewed lease has not ended").await;
+    at.renew(&one, SHORT, Fenced::Held, "its holder renews a claim").await;
     sleep(PAST_SHORT).await;
-    at.claim(&two, LONG, Claim::Claimed, "an ended lease is taken over")
-        .await;
-    at.claim(&one, LONG, Claim::InProgress, "what was taken over is held")
-        .await;
+    at.claim(&two, LONG, Claim::Claimed, "an ended lease is taken over").await;
+    at.claim(&one, LONG, Claim::InProgress, "what was taken over is held").await;
 }
 
 /// A lease that has ended when it starts would let two run.
@@ -245,11 +130,5 @@ pub async fn a_length_of_nothing_is_refused(store: &Arc<dyn ClaimStore>) {
         "a lease of zero is refused as a mistake in the set-up, not with {refused:?}"
     );
     let at = Probe::of(store, key);
-    at.claim(
-        &token,
-        LONG,
-        Claim::Claimed,
-        "a refused lease leaves the key free",
-    )
-    .await;
+    at.claim(&token, LONG, Claim::Claimed, "a refused lease leaves the key free").await;
 }

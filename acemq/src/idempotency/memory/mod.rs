@@ -56,10 +56,7 @@ impl MemoryStore {
         Self {
             shards: Box::new(std::array::from_fn(|_| Mutex::default())),
             hasher: RandomState::new(),
-            room: Room {
-                cap,
-                taken: AtomicUsize::new(0),
-            },
+            room: Room { cap, taken: AtomicUsize::new(0) },
             start: Instant::now(),
             forgets: true,
             warned: AtomicBool::new(false),
@@ -91,9 +88,7 @@ impl MemoryStore {
         let hash = self.hasher.hash_one(&*key);
         loop {
             let lease = self.span(lease);
-            let answer = self
-                .shard(hash)
-                .claim((hash, &key), token.id(), lease, &self.room);
+            let answer = self.shard(hash).claim((hash, &key), token.id(), lease, &self.room);
             if let Ok(claim) = answer {
                 return Ok(claim);
             }
@@ -132,16 +127,10 @@ impl MemoryStore {
     }
 
     fn span(&self, ahead: Duration) -> Span {
-        Span {
-            now: nanos(self.start.elapsed()),
-            ahead: nanos(ahead),
-        }
+        Span { now: nanos(self.start.elapsed()), ahead: nanos(ahead) }
     }
 
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "an index is a remainder of the length"
-    )]
+    #[expect(clippy::indexing_slicing, reason = "an index is a remainder of the length")]
     fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
         lock(&self.shards[index(hash)])
     }
@@ -168,10 +157,7 @@ impl Default for MemoryStore {
 
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStore")
-            .field("cap", &self.room.cap)
-            .field("len", &self.len())
-            .finish_non_exhaustive()
+        f.debug_struct("MemoryStore").field("cap", &self.room.cap).field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
@@ -213,13 +199,8 @@ impl ClaimStore for MemoryStore {
         .boxed()
     }
 
-    fn release<'a>(
-        &'a self,
-        key: &'a str,
-        token: &'a Token,
-    ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
-        async move { Ok(self.fenced(key, |shard, key| shard.release(key, token.id(), &self.room))) }
-            .boxed()
+    fn release<'a>(&'a self, key: &'a str, token: &'a Token) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        async move { Ok(self.fenced(key, |shard, key| shard.release(key, token.id(), &self.room))) }.boxed()
     }
 
     fn purge(&self, most: usize) -> BoxFuture<'_, Result<usize, StoreError>> {

@@ -19,9 +19,7 @@ pub(super) struct Room {
 impl Room {
     fn take(&self) -> bool {
         self.taken
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
-                (taken < self.cap).then_some(taken + 1)
-            })
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| (taken < self.cap).then_some(taken + 1))
             .is_ok()
     }
 
@@ -197,17 +195,11 @@ impl Shard {
     }
 
     fn timers(&mut self, claims: bool) -> &mut Timers {
-        if claims {
-            &mut self.leases
-        } else {
-            &mut self.retentions
-        }
+        if claims { &mut self.leases } else { &mut self.retentions }
     }
 
     fn find(&mut self, hash: u64, key: &str) -> Option<(u32, &mut Slot)> {
-        let index = *self
-            .table
-            .find(hash, |index| is(&self.slots, *index, hash, key))?;
+        let index = *self.table.find(hash, |index| is(&self.slots, *index, hash, key))?;
         Some((index, slot(&mut self.slots, index)?))
     }
 
@@ -220,14 +212,7 @@ impl Shard {
 
     fn insert(&mut self, hash: u64, key: &str, token: Uuid, lease: Span) {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot {
-                key: Box::default(),
-                hash: 0,
-                token,
-                ends: 0,
-                generation: 0,
-                state: State::Free,
-            });
+            self.slots.push(Slot { key: Box::default(), hash: 0, token, ends: 0, generation: 0, state: State::Free });
             // A shard of four thousand million entries does not fit into memory.
             u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
         });
@@ -237,8 +222,7 @@ impl Shard {
             slot.token = token;
         }
         let slots = &self.slots;
-        self.table
-            .insert_unique(hash, index, |index| hash_of(slots, *index));
+        self.table.insert_unique(hash, index, |index| hash_of(slots, *index));
         self.set(index, State::Claimed, lease);
     }
 
@@ -249,11 +233,7 @@ impl Shard {
         slot.state = state;
         slot.ends = span.end();
         slot.generation = slot.generation.wrapping_add(1);
-        let due = Due {
-            at: slot.ends,
-            slot: index,
-            generation: slot.generation,
-        };
+        let due = Due { at: slot.ends, slot: index, generation: slot.generation };
         self.timers(state == State::Claimed).push(span.ahead, due);
     }
 
@@ -284,8 +264,5 @@ fn is(slots: &[Slot], index: u32, hash: u64, key: &str) -> bool {
 }
 
 fn hash_of(slots: &[Slot], index: u32) -> u64 {
-    usize::try_from(index)
-        .ok()
-        .and_then(|index| slots.get(index))
-        .map_or(0, |slot| slot.hash)
+    usize::try_from(index).ok().and_then(|index| slots.get(index)).map_or(0, |slot| slot.hash)
 }

@@ -24,10 +24,7 @@ async fn a_full_store_forgets_the_oldest_confirmation_and_never_a_claim() {
         handled(&store, key).await;
     }
     assert_eq!(store.len(), 3);
-    assert_eq!(
-        store.claim("held", &other, LEASE).await,
-        Ok(Claim::InProgress)
-    );
+    assert_eq!(store.claim("held", &other, LEASE).await, Ok(Claim::InProgress));
 }
 
 #[tokio::test(start_paused = true)]
@@ -37,10 +34,7 @@ async fn a_store_full_of_claims_refuses_another_and_takes_it_once_one_has_ended(
     for key in ["a", "b"] {
         assert_eq!(store.claim(key, &token, LEASE).await, Ok(Claim::Claimed));
     }
-    assert_eq!(
-        store.claim("c", &token, LEASE).await,
-        Err(StoreError::Full { cap: 2 })
-    );
+    assert_eq!(store.claim("c", &token, LEASE).await, Err(StoreError::Full { cap: 2 }));
     assert_eq!(store.claim("a", &token, LEASE).await, Ok(Claim::Claimed));
     advance(LEASE).await;
     assert_eq!(store.claim("c", &token, LEASE).await, Ok(Claim::Claimed));
@@ -51,10 +45,7 @@ async fn a_store_told_to_refuse_forgets_nothing() {
     let store = MemoryStore::with_cap(1).refuse_when_full();
     handled(&store, "a").await;
     let token = Token::random();
-    assert_eq!(
-        store.claim("b", &token, LEASE).await,
-        Err(StoreError::Full { cap: 1 })
-    );
+    assert_eq!(store.claim("b", &token, LEASE).await, Err(StoreError::Full { cap: 1 }));
     assert_eq!(store.claim("a", &token, LEASE).await, Ok(Claim::Duplicate));
 }
 
@@ -96,9 +87,7 @@ async fn a_claim_that_stays_piles_up_nothing_behind_it() {
         assert_eq!(store.claim(&key, &token, DAY).await, Ok(Claim::Claimed));
         assert_eq!(store.release(&key, &token).await, Ok(Fenced::Held));
     }
-    let ends: usize = (store.shards.iter())
-        .map(|shard| super::lock(shard).ends())
-        .sum();
+    let ends: usize = (store.shards.iter()).map(|shard| super::lock(shard).ends()).sum();
     assert!(ends < 64 * 70 + 3 * 200, "{ends}");
     assert_eq!(store.len(), 200);
 }
@@ -108,10 +97,7 @@ async fn a_length_of_nothing_is_refused() {
     let store = MemoryStore::new();
     let token = Token::random();
     let refused = store.claim("a", &token, Duration::ZERO).await.unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "the claim store is not usable: a lease of 0ns ends at once; it is at least 1ms"
-    );
+    assert_eq!(refused.to_string(), "the claim store is not usable: a lease of 0ns ends at once; it is at least 1ms");
     assert!(store.is_empty());
 }
 

@@ -42,10 +42,7 @@ impl Timers {
         if let Some(queue) = self.queues.iter_mut().find(|queue| queue.ahead == ahead) {
             queue.dues.push_back(due);
         } else if self.queues.len() < QUEUES {
-            self.queues.push(Queue {
-                ahead,
-                dues: VecDeque::from([due]),
-            });
+            self.queues.push(Queue { ahead, dues: VecDeque::from([due]) });
         } else {
             self.others.push(Reverse(due));
         }

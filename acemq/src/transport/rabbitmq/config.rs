@@ -116,10 +116,7 @@ impl Config {
 
     pub(super) fn into_parts(self) -> Result<(Vec<Target>, Settings), ConnectError> {
         let targets = self.urls.iter().flat_map(|urls| split(urls));
-        Ok((
-            targets.map(url::parse).collect::<Result<_, _>>()?,
-            self.settings,
-        ))
+        Ok((targets.map(url::parse).collect::<Result<_, _>>()?, self.settings))
     }
 }
 
@@ -146,9 +143,7 @@ fn split(urls: &str) -> Vec<&str> {
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The URLs hold passwords.
-        f.debug_struct("Config")
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
+        f.debug_struct("Config").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
@@ -158,10 +153,7 @@ mod tests {
 
     #[test]
     fn several_urls_are_read_in_order() {
-        let (targets, _) = Config::new("amqp://a, amqp://u:p,q@b:1 ,amqp://c/v,w")
-            .or("amqp://d")
-            .into_parts()
-            .unwrap();
+        let (targets, _) = Config::new("amqp://a, amqp://u:p,q@b:1 ,amqp://c/v,w").or("amqp://d").into_parts().unwrap();
         let hosts: Vec<_> = targets.iter().map(|target| target.host.as_str()).collect();
         assert_eq!(hosts, ["a", "b", "c", "d"]);
         assert_eq!(targets[1].password, "p,q");
@@ -177,9 +169,7 @@ mod tests {
 
     #[test]
     fn a_heartbeat_is_at_least_a_second() {
-        let settings = Config::new("")
-            .heartbeat(Duration::from_millis(10))
-            .settings;
+        let settings = Config::new("").heartbeat(Duration::from_millis(10)).settings;
         assert_eq!(settings.heartbeat, 1);
     }
 }

@@ -15,8 +15,7 @@ use super::{
 use crate::{
     topology::Declaration,
     transport::{
-        Connection, ConnectionState, DeclareError, Lane, Outgoing, PublishError, Routing,
-        Subscribe, Subscription,
+        Connection, ConnectionState, DeclareError, Lane, Outgoing, PublishError, Routing, Subscribe, Subscription,
     },
 };
 
@@ -31,11 +30,7 @@ pub(super) struct RabbitConnection {
 impl RabbitConnection {
     pub(super) fn new(ground: Arc<Ground>, target: Target, opened: Opened) -> Self {
         let shared = Shared::new(ground, target, opened);
-        Self {
-            hops: Entrance::open(&shared),
-            user: Entrance::open(&shared),
-            shared,
-        }
+        Self { hops: Entrance::open(&shared), user: Entrance::open(&shared), shared }
     }
 
     fn lost<T>(&self, object: String) -> Result<T, DeclareError> {
@@ -56,10 +51,7 @@ impl Connection for RabbitConnection {
         .boxed()
     }
 
-    fn subscribe<'a>(
-        &'a self,
-        wanted: &'a Subscribe,
-    ) -> BoxFuture<'a, Result<Subscription, DeclareError>> {
+    fn subscribe<'a>(&'a self, wanted: &'a Subscribe) -> BoxFuture<'a, Result<Subscription, DeclareError>> {
         let operation = consume::subscribe(Arc::clone(&self.shared), wanted.clone());
         async move {
             match self.shared.run(operation).await {
@@ -70,11 +62,7 @@ impl Connection for RabbitConnection {
         .boxed()
     }
 
-    fn publish(
-        &self,
-        message: Outgoing,
-        lane: Lane,
-    ) -> BoxFuture<'static, Result<Routing, PublishError>> {
+    fn publish(&self, message: Outgoing, lane: Lane) -> BoxFuture<'static, Result<Routing, PublishError>> {
         let entrance = match lane {
             Lane::Hop => &self.hops,
             Lane::User => &self.user,

@@ -13,9 +13,7 @@ use std::{
 use futures_util::{FutureExt, Stream, StreamExt, future::BoxFuture};
 use lapin::{
     Consumer,
-    options::{
-        BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions,
-    },
+    options::{BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions},
     types::{FieldTable, ShortString},
 };
 use tokio::sync::{mpsc, oneshot};
@@ -27,27 +25,19 @@ use super::{
     shared::Shared,
     tags::{Frame, Tags},
 };
-use crate::transport::{
-    Channel, ChannelLost, DeclareError, Incoming, Settled, Subscribe, Subscription, Verdict,
-};
+use crate::transport::{Channel, ChannelLost, DeclareError, Incoming, Settled, Subscribe, Subscription, Verdict};
 
 /// How many settlements are written at once at most. The broker's prefetch window moves with every flush, so a flush waits
 /// for nothing: it takes what is there.
 const FLUSH: usize = 64;
 
 /// Opens a channel and consumes on it. Runs on the background runtime.
-pub(super) async fn subscribe(
-    shared: Arc<Shared>,
-    wanted: Subscribe,
-) -> Result<Subscription, DeclareError> {
+pub(super) async fn subscribe(shared: Arc<Shared>, wanted: Subscribe) -> Result<Subscription, DeclareError> {
     let object = Object::queue(&wanted.queue);
     let text = |text: &str, what| convert::short(text, what).map_err(|error| object.unfit(&error));
     let queue = text(&wanted.queue, "queue name")?;
     let tag = text(&wanted.tag, "consumer tag")?;
-    let channel = shared
-        .channel()
-        .await
-        .map_err(|fault| object.error(fault))?;
+    let channel = shared.channel().await.map_err(|fault| object.error(fault))?;
     let consuming = async {
         // Zero would be no limit at all.
         let qos = channel.basic_qos(wanted.prefetch.max(1), BasicQosOptions { global: false });
@@ -72,19 +62,8 @@ pub(super) async fn subscribe(
         ended_here: AtomicBool::new(false),
     });
     shared.spawn(settle_all(Arc::clone(&common), queue));
-    let deliveries = Deliveries {
-        consumer,
-        common: Arc::clone(&common),
-        over: false,
-    };
-    Ok(Subscription {
-        deliveries: deliveries.boxed(),
-        channel: Arc::new(RabbitChannel {
-            common,
-            commands,
-            tag,
-        }),
-    })
+    let deliveries = Deliveries { consumer, common: Arc::clone(&common), over: false };
+    Ok(Subscription { deliveries: deliveries.boxed(), channel: Arc::new(RabbitChannel { common, commands, tag }) })
 }
 
 /// What the stream, the settling task and the handle have in common.
@@ -110,10 +89,7 @@ impl Deliveries {
         if !connection {
             self.common.shared.lost_channel();
         }
-        ChannelLost {
-            why: self.common.shared.end_or(&fault.text),
-            connection,
-        }
+        ChannelLost { why: self.common.shared.end_or(&fault.text), connection }
     }
 }
 
@@ -132,9 +108,7 @@ impl Stream for Deliveries {
                 // What a lost channel had buffered can no longer be settled, and comes again on the next one.
                 Some(Ok(_)) if !open => {}
                 Some(Ok(delivery)) => {
-                    this.common
-                        .delivered
-                        .store(delivery.delivery_tag, Ordering::Release);
+                    this.common.delivered.store(delivery.delivery_tag, Ordering::Release);
                     return Poll::Ready(Some(Ok(convert::incoming(delivery))));
                 }
                 Some(Err(error)) => {
@@ -178,16 +152,9 @@ async fn settle_all(common: Arc<Common>, mut commands: mpsc::UnboundedReceiver<C
                 None
             }
         });
-        let refused = tags.settle(
-            settlements,
-            common.delivered.load(Ordering::Acquire),
-            &mut frames,
-        );
+        let refused = tags.settle(settlements, common.delivered.load(Ordering::Acquire), &mut frames);
         if refused > 0 {
-            tracing::warn!(
-                refused,
-                "settlements of unknown or settled deliveries were dropped"
-            );
+            tracing::warn!(refused, "settlements of unknown or settled deliveries were dropped");
         }
         for frame in frames.drain(..) {
             if !fire(&common.channel, frame) {
@@ -212,14 +179,9 @@ async fn settle_all(common: Arc<Common>, mut commands: mpsc::UnboundedReceiver<C
 /// order. So a close that comes after it takes it along, and to await each write would cost two thread switches.
 fn fire(channel: &lapin::Channel, frame: Frame) -> bool {
     let written = match frame {
-        Frame::Ack { tag, multiple } => channel
-            .basic_ack(tag, BasicAckOptions { multiple })
-            .now_or_never(),
+        Frame::Ack { tag, multiple } => channel.basic_ack(tag, BasicAckOptions { multiple }).now_or_never(),
         Frame::Requeue { tag } => {
-            let options = BasicNackOptions {
-                multiple: false,
-                requeue: true,
-            };
+            let options = BasicNackOptions { multiple: false, requeue: true };
             channel.basic_nack(tag, options).now_or_never()
         }
     };
@@ -248,9 +210,7 @@ impl Channel for RabbitChannel {
         let tag = self.tag.clone();
         let operation = async move {
             common.ended_here.store(true, Ordering::Release);
-            let cancel = common
-                .channel
-                .basic_cancel(tag, BasicCancelOptions::default());
+            let cancel = common.channel.basic_cancel(tag, BasicCancelOptions::default());
             if let Err(fault) = common.shared.answer(cancel).await {
                 tracing::debug!(error = %fault.text, "a consumer could not be cancelled");
             }

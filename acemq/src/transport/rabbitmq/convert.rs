@@ -24,10 +24,7 @@ pub(super) struct TooLong {
 
 /// A short string, or the complaint that names what it was to be.
 pub(super) fn short(text: &str, what: &'static str) -> Result<ShortString, TooLong> {
-    ShortString::try_new(text).map_err(|_| TooLong {
-        what,
-        bytes: text.len(),
-    })
+    ShortString::try_new(text).map_err(|_| TooLong { what, bytes: text.len() })
 }
 
 /// What the engine gets of a delivery. The body is moved, not copied.
@@ -104,10 +101,7 @@ pub(super) fn properties_to(properties: &Properties) -> Result<BasicProperties, 
 
 /// A table as it came.
 pub(super) fn table_from(lapin: &FieldTable) -> Table {
-    lapin
-        .into_iter()
-        .map(|(name, value)| (name.as_str().to_owned(), value_from(value)))
-        .collect()
+    lapin.into_iter().map(|(name, value)| (name.as_str().to_owned(), value_from(value))).collect()
 }
 
 /// A table as it is sent.
@@ -131,10 +125,7 @@ fn value_from(lapin: &AMQPValue) -> Value {
         AMQPValue::LongLongInt(v) => Value::I64(*v),
         AMQPValue::Float(v) => Value::F32(*v),
         AMQPValue::Double(v) => Value::F64(*v),
-        AMQPValue::DecimalValue(DecimalValue { scale, value }) => Value::Decimal {
-            scale: *scale,
-            value: *value,
-        },
+        AMQPValue::DecimalValue(DecimalValue { scale, value }) => Value::Decimal { scale: *scale, value: *value },
         AMQPValue::ShortString(v) => Value::ShortString(v.as_str().to_owned()),
         AMQPValue::LongString(v) => Value::LongString(Bytes::copy_from_slice(v.as_bytes())),
         AMQPValue::FieldArray(v) => Value::Array(v.as_slice().iter().map(value_from).collect()),
@@ -157,16 +148,13 @@ fn value_to(value: &Value) -> Result<AMQPValue, TooLong> {
         Value::I64(v) => AMQPValue::LongLongInt(*v),
         Value::F32(v) => AMQPValue::Float(*v),
         Value::F64(v) => AMQPValue::Double(*v),
-        Value::Decimal { scale, value } => AMQPValue::DecimalValue(DecimalValue {
-            scale: *scale,
-            value: *value,
-        }),
+        Value::Decimal { scale, value } => AMQPValue::DecimalValue(DecimalValue { scale: *scale, value: *value }),
         // RabbitMQ has no short strings inside tables: it closes the whole connection on one.
         Value::ShortString(v) => AMQPValue::LongString(LongString::from(v.as_bytes())),
         Value::LongString(v) => AMQPValue::LongString(LongString::from(v.as_ref())),
-        Value::Array(v) => AMQPValue::FieldArray(FieldArray::from(
-            v.iter().map(value_to).collect::<Result<Vec<_>, _>>()?,
-        )),
+        Value::Array(v) => {
+            AMQPValue::FieldArray(FieldArray::from(v.iter().map(value_to).collect::<Result<Vec<_>, _>>()?))
+        }
         Value::Timestamp(v) => AMQPValue::Timestamp(*v),
         Value::Table(v) => AMQPValue::FieldTable(table_to(v)?),
         Value::Bytes(v) => AMQPValue::ByteArray(ByteArray::from(v.as_ref())),
@@ -191,12 +179,8 @@ pub(super) mod tests {
             any::<u32>().prop_map(Value::U32),
             any::<i64>().prop_map(Value::I64),
             // `NaN` is not equal to itself, so that it would say nothing here.
-            any::<f32>()
-                .prop_filter("NaN", |v| !v.is_nan())
-                .prop_map(Value::F32),
-            any::<f64>()
-                .prop_filter("NaN", |v| !v.is_nan())
-                .prop_map(Value::F64),
+            any::<f32>().prop_filter("NaN", |v| !v.is_nan()).prop_map(Value::F32),
+            any::<f64>().prop_filter("NaN", |v| !v.is_nan()).prop_map(Value::F64),
             any::<(u8, u32)>().prop_map(|(scale, value)| Value::Decimal { scale, value }),
             collection::vec(any::<u8>(), 0..40).prop_map(|v| Value::LongString(v.into())),
             any::<u64>().prop_map(Value::Timestamp),
@@ -218,11 +202,7 @@ pub(super) mod tests {
     pub(in super::super) fn properties() -> impl Strategy<Value = Properties> {
         let texts = (text(), text(), text(), text(), text());
         let more = (text(), text(), text(), text(), text());
-        let rest = (
-            any::<Option<u8>>(),
-            any::<Option<u8>>(),
-            any::<Option<u64>>(),
-        );
+        let rest = (any::<Option<u8>>(), any::<Option<u8>>(), any::<Option<u64>>());
         let headers = collection::btree_map(".{0,20}", value(), 0..8);
         (texts, more, rest, headers).prop_map(|(a, b, c, headers)| Properties {
             content_type: a.0,
@@ -256,13 +236,7 @@ pub(super) mod tests {
         let long = || Value::from("x");
         let wrap = |value: fn() -> Value| {
             let inner = Table::from([("k".to_owned(), value())]);
-            Table::from([
-                ("a".to_owned(), value()),
-                (
-                    "b".to_owned(),
-                    Value::Array(vec![value(), Value::Table(inner)]),
-                ),
-            ])
+            Table::from([("a".to_owned(), value()), ("b".to_owned(), Value::Array(vec![value(), Value::Table(inner)]))])
         };
         let wire = table_to(&wrap(short)).unwrap();
         assert_eq!(table_from(&wire), wrap(long));
@@ -271,15 +245,9 @@ pub(super) mod tests {
     #[test]
     fn a_text_over_255_bytes_is_refused_by_its_name() {
         let long = "ä".repeat(128);
-        let properties = Properties {
-            message_id: Some(long.clone()),
-            ..Properties::default()
-        };
+        let properties = Properties { message_id: Some(long.clone()), ..Properties::default() };
         let refused = properties_to(&properties).unwrap_err();
-        assert_eq!(
-            refused.to_string(),
-            "the message id has 256 bytes and AMQP allows 255"
-        );
+        assert_eq!(refused.to_string(), "the message id has 256 bytes and AMQP allows 255");
         let table = Table::from([(long, Value::Void)]);
         assert_eq!(table_to(&table).unwrap_err().what, "header name");
         assert!(short(&"x".repeat(255), "routing key").is_ok());

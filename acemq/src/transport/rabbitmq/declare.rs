@@ -35,25 +35,16 @@ impl Object {
     pub(super) fn of(wanted: &Declaration) -> Self {
         match wanted {
             Declaration::Exchange { name, .. } => Self::exchange(name),
-            Declaration::Queue { name, .. } | Declaration::QueueExists { name } => {
-                Self::queue(name)
+            Declaration::Queue { name, .. } | Declaration::QueueExists { name } => Self::queue(name),
+            Declaration::Binding { queue, exchange, routing_key } => {
+                Self(format!("binding of queue `{queue}` to exchange `{exchange}` on `{routing_key}`"))
             }
-            Declaration::Binding {
-                queue,
-                exchange,
-                routing_key,
-            } => Self(format!(
-                "binding of queue `{queue}` to exchange `{exchange}` on `{routing_key}`"
-            )),
         }
     }
 
     /// A name that AMQP has no room for.
     pub(super) fn unfit(&self, error: &TooLong) -> DeclareError {
-        DeclareError::Refused {
-            object: self.0.clone(),
-            text: error.to_string(),
-        }
+        DeclareError::Refused { object: self.0.clone(), text: error.to_string() }
     }
 
     /// The broker's answer, sorted.
@@ -62,9 +53,7 @@ impl Object {
         let Fault { scope, code, text } = fault;
         match (scope, code) {
             // The code is also that of a queue whose node is down; then the text is the news.
-            (Scope::Channel, Some(404)) if text.contains(" - no ") => {
-                DeclareError::Missing { object }
-            }
+            (Scope::Channel, Some(404)) if text.contains(" - no ") => DeclareError::Missing { object },
             (Scope::Channel, Some(406)) => DeclareError::Mismatch { object, text },
             (Scope::Channel, Some(403)) => DeclareError::Denied { object, text },
             (Scope::Channel, Some(_)) => DeclareError::Refused { object, text },
@@ -89,10 +78,7 @@ pub(super) async fn declare(shared: Arc<Shared>, wanted: Declaration) -> Result<
         return apart(&shared, &wanted).await;
     }
     let object = Object::of(&wanted);
-    let channel = shared
-        .channel()
-        .await
-        .map_err(|fault| object.error(fault))?;
+    let channel = shared.channel().await.map_err(|fault| object.error(fault))?;
     let answer = ask(&shared, &channel, &wanted).await?;
     match answer {
         Ok(()) => {
@@ -127,51 +113,28 @@ async fn apart(shared: &Arc<Shared>, wanted: &Declaration) -> Result<(), Declare
 }
 
 /// Asks the broker. The outer error is a name that cannot be asked for.
-async fn ask(
-    shared: &Shared,
-    channel: &Channel,
-    wanted: &Declaration,
-) -> Result<Result<(), Fault>, DeclareError> {
+async fn ask(shared: &Shared, channel: &Channel, wanted: &Declaration) -> Result<Result<(), Fault>, DeclareError> {
     let object = Object::of(wanted);
     let name = |text: &str, what| convert::short(text, what).map_err(|error| object.unfit(&error));
     Ok(match wanted {
-        Declaration::Exchange {
-            name: exchange,
-            kind,
-        } => {
+        Declaration::Exchange { name: exchange, kind } => {
             let kind = match kind {
                 ExchangeKind::Direct => LapinExchange::Direct,
                 ExchangeKind::Fanout => LapinExchange::Fanout,
                 ExchangeKind::Topic => LapinExchange::Topic,
             };
-            let options = ExchangeDeclareOptions {
-                durable: true,
-                ..Default::default()
-            };
+            let options = ExchangeDeclareOptions { durable: true, ..Default::default() };
             let exchange = name(exchange, "exchange name")?;
             let question = channel.exchange_declare(exchange, kind, options, FieldTable::default());
             shared.answer(question).await
         }
-        Declaration::Queue {
-            name: queue,
-            arguments,
-        } => {
+        Declaration::Queue { name: queue, arguments } => {
             let arguments = convert::table_to(arguments).map_err(|error| object.unfit(&error))?;
-            let options = QueueDeclareOptions {
-                durable: true,
-                ..Default::default()
-            };
+            let options = QueueDeclareOptions { durable: true, ..Default::default() };
             let queue = name(queue, "queue name")?;
-            shared
-                .answer(channel.queue_declare(queue, options, arguments))
-                .await
-                .map(drop)
+            shared.answer(channel.queue_declare(queue, options, arguments)).await.map(drop)
         }
-        Declaration::Binding {
-            queue,
-            exchange,
-            routing_key,
-        } => {
+        Declaration::Binding { queue, exchange, routing_key } => {
             let queue = name(queue, "queue name")?;
             let exchange = name(exchange, "exchange name")?;
             let key = name(routing_key, "routing key")?;
@@ -180,10 +143,7 @@ async fn ask(
             shared.answer(question).await
         }
         Declaration::QueueExists { name: queue } => {
-            let options = QueueDeclareOptions {
-                passive: true,
-                ..Default::default()
-            };
+            let options = QueueDeclareOptions { passive: true, ..Default::default() };
             let queue = name(queue, "queue name")?;
             let question = channel.queue_declare(queue, options, FieldTable::default());
             shared.answer(question).await.map(drop)
@@ -194,9 +154,7 @@ async fn ask(
 fn error(wanted: &Declaration, fault: Fault) -> DeclareError {
     match wanted {
         // Of a binding it is one end that is missing.
-        Declaration::Binding {
-            queue, exchange, ..
-        } if fault.code == Some(404) => {
+        Declaration::Binding { queue, exchange, .. } if fault.code == Some(404) => {
             if fault.text.contains("no exchange") {
                 Object::exchange(exchange).error(fault)
             } else {
@@ -215,10 +173,7 @@ pub(super) async fn exchange_exists(shared: &Shared, exchange: &str) -> bool {
     let Ok(channel) = shared.channel().await else {
         return true;
     };
-    let options = ExchangeDeclareOptions {
-        passive: true,
-        ..Default::default()
-    };
+    let options = ExchangeDeclareOptions { passive: true, ..Default::default() };
     let kind = LapinExchange::Direct;
     let question = channel.exchange_declare(name, kind, options, FieldTable::default());
     match shared.answer(question).await {
@@ -246,11 +201,7 @@ mod tests {
     use super::*;
 
     fn fault(code: u16, text: &str) -> Fault {
-        Fault {
-            scope: Scope::Channel,
-            code: Some(code),
-            text: text.to_owned(),
-        }
+        Fault { scope: Scope::Channel, code: Some(code), text: text.to_owned() }
     }
 
     #[test]
@@ -258,53 +209,25 @@ mod tests {
         let queue = Object::queue("q");
         let object = || "queue `q`".to_owned();
         let missing = "NOT_FOUND - no queue 'q' in vhost '/'";
-        assert_eq!(
-            queue.error(fault(404, missing)),
-            DeclareError::Missing { object: object() }
-        );
-        let down =
-            "NOT_FOUND - home node 'r@h' of durable queue 'q' in vhost '/' is down or inaccessible";
-        let refused = DeclareError::Refused {
-            object: object(),
-            text: down.to_owned(),
-        };
+        assert_eq!(queue.error(fault(404, missing)), DeclareError::Missing { object: object() });
+        let down = "NOT_FOUND - home node 'r@h' of durable queue 'q' in vhost '/' is down or inaccessible";
+        let refused = DeclareError::Refused { object: object(), text: down.to_owned() };
         assert_eq!(queue.error(fault(404, down)), refused);
-        assert!(matches!(
-            queue.error(fault(406, "")),
-            DeclareError::Mismatch { .. }
-        ));
-        assert!(matches!(
-            queue.error(fault(403, "")),
-            DeclareError::Denied { .. }
-        ));
-        assert!(matches!(
-            queue.error(fault(405, "")),
-            DeclareError::Refused { .. }
-        ));
-        assert!(matches!(
-            queue.error(Fault::connection("")),
-            DeclareError::Lost { .. }
-        ));
+        assert!(matches!(queue.error(fault(406, "")), DeclareError::Mismatch { .. }));
+        assert!(matches!(queue.error(fault(403, "")), DeclareError::Denied { .. }));
+        assert!(matches!(queue.error(fault(405, "")), DeclareError::Refused { .. }));
+        assert!(matches!(queue.error(Fault::connection("")), DeclareError::Lost { .. }));
     }
 
     #[test]
     fn a_binding_names_the_end_that_is_missing() {
-        let wanted = Declaration::Binding {
-            queue: "q".to_owned(),
-            exchange: "e".to_owned(),
-            routing_key: "k".to_owned(),
-        };
+        let wanted =
+            Declaration::Binding { queue: "q".to_owned(), exchange: "e".to_owned(), routing_key: "k".to_owned() };
         let missing = |text| match error(&wanted, fault(404, text)) {
             DeclareError::Missing { object } => object,
             other => panic!("{other:?}"),
         };
-        assert_eq!(
-            missing("NOT_FOUND - no exchange 'e' in vhost '/'"),
-            "exchange `e`"
-        );
-        assert_eq!(
-            missing("NOT_FOUND - no queue 'q' in vhost '/'"),
-            "queue `q`"
-        );
+        assert_eq!(missing("NOT_FOUND - no exchange 'e' in vhost '/'"), "exchange `e`");
+        assert_eq!(missing("NOT_FOUND - no queue 'q' in vhost '/'"), "queue `q`");
     }
 }

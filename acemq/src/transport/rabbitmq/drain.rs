@@ -53,11 +53,7 @@ impl Drain {
                 Poll::Ready(None) | Poll::Pending => break,
             }
         }
-        if ready.is_empty() {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
-        }
+        if ready.is_empty() { Poll::Pending } else { Poll::Ready(()) }
     }
 }
 

@@ -23,11 +23,7 @@ pub(super) struct Fault {
 impl Fault {
     /// Something that ended a connection without a word from the broker.
     pub(super) fn connection(text: impl Into<String>) -> Self {
-        Self {
-            scope: Scope::Connection,
-            code: None,
-            text: text.into(),
-        }
+        Self { scope: Scope::Connection, code: None, text: text.into() }
     }
 }
 
@@ -43,11 +39,9 @@ impl From<&lapin::Error> for Fault {
                 text: amqp.get_message().to_string(),
             },
             // A channel that is closing, or closed by us.
-            ErrorKind::InvalidChannel(_) | ErrorKind::InvalidChannelState(..) => Self {
-                scope: Scope::Channel,
-                code: None,
-                text: error.to_string(),
-            },
+            ErrorKind::InvalidChannel(_) | ErrorKind::InvalidChannelState(..) => {
+                Self { scope: Scope::Channel, code: None, text: error.to_string() }
+            }
             _ => Self::connection(error.to_string()),
         }
     }
@@ -61,10 +55,7 @@ mod tests {
 
     #[test]
     fn a_soft_error_is_the_end_of_the_channel_only() {
-        let soft = AMQPError::new(
-            AMQPSoftError::NOTFOUND.into(),
-            "NOT_FOUND - no queue".into(),
-        );
+        let soft = AMQPError::new(AMQPSoftError::NOTFOUND.into(), "NOT_FOUND - no queue".into());
         let fault = Fault::from(&lapin::Error::from(ErrorKind::ProtocolError(soft)));
         assert_eq!((fault.scope, fault.code), (Scope::Channel, Some(404)));
         assert_eq!(fault.text, "NOT_FOUND - no queue");

@@ -3,10 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use lapin::{
-    Channel, Confirmation, message::BasicReturnMessage, options::BasicPublishOptions,
-    types::ShortString,
-};
+use lapin::{Channel, Confirmation, message::BasicReturnMessage, options::BasicPublishOptions, types::ShortString};
 
 use super::{
     fault::Fault,
@@ -19,10 +16,7 @@ use crate::transport::{PublishError, Routing};
 pub(super) enum Outcome {
     Unwritten(Fault),
     Unconfirmed(Fault),
-    Confirmed {
-        ack: bool,
-        returned: Option<Box<BasicReturnMessage>>,
-    },
+    Confirmed { ack: bool, returned: Option<Box<BasicReturnMessage>> },
 }
 
 /// A publish that lapin gave up.
@@ -48,65 +42,36 @@ pub(super) async fn publish(
     mandatory: bool,
     meter: &Meter,
 ) -> (u64, Outcome) {
-    let options = BasicPublishOptions {
-        mandatory,
-        immediate: false,
-    };
-    let Parts {
-        exchange,
-        routing_key,
-        properties,
-    } = parts;
-    let written = channel
-        .basic_publish(exchange, routing_key, options, &body, properties)
-        .await;
+    let options = BasicPublishOptions { mandatory, immediate: false };
+    let Parts { exchange, routing_key, properties } = parts;
+    let written = channel.basic_publish(exchange, routing_key, options, &body, properties).await;
     meter.unwritten.fetch_sub(body.len(), Ordering::Relaxed);
     let confirm = match written {
         Ok(confirm) => confirm,
         Err(error) => return (number, Outcome::Unwritten(Fault::from(&error))),
     };
-    let confirmed = |ack, returned: Option<_>| Outcome::Confirmed {
-        ack,
-        returned: returned.map(Box::new),
-    };
+    let confirmed = |ack, returned: Option<_>| Outcome::Confirmed { ack, returned: returned.map(Box::new) };
     let outcome = match confirm.await {
         Ok(Confirmation::Ack(returned)) => confirmed(true, returned),
         Ok(Confirmation::Nack(returned)) => confirmed(false, returned),
-        Ok(Confirmation::NotRequested) => {
-            Outcome::Unconfirmed(Fault::connection("the channel gives no confirms"))
-        }
+        Ok(Confirmation::NotRequested) => Outcome::Unconfirmed(Fault::connection("the channel gives no confirms")),
         Err(error) => Outcome::Unconfirmed(Fault::from(&error)),
     };
     (number, outcome)
 }
 
 /// Answers what can be answered, and gives back what was lost.
-pub(super) fn settle(
-    window: &mut Window<Job>,
-    outcomes: &mut Vec<(u64, Outcome)>,
-) -> Result<Vec<Loss>, StrayReturn> {
+pub(super) fn settle(window: &mut Window<Job>, outcomes: &mut Vec<(u64, Outcome)>) -> Result<Vec<Loss>, StrayReturn> {
     let mut lost = Vec::new();
     let mut confirms = Vec::with_capacity(outcomes.len());
     for (number, outcome) in outcomes.drain(..) {
         match outcome {
             Outcome::Confirmed { ack, returned } => {
                 let returned = returned.map(|message| returned_key(window, &message));
-                confirms.push(Confirm {
-                    number,
-                    ack,
-                    returned,
-                });
+                confirms.push(Confirm { number, ack, returned });
             }
-            Outcome::Unwritten(fault) => lost.push(Loss {
-                number,
-                fault,
-                written: false,
-            }),
-            Outcome::Unconfirmed(fault) => lost.push(Loss {
-                number,
-                fault,
-                written: true,
-            }),
+            Outcome::Unwritten(fault) => lost.push(Loss { number, fault, written: false }),
+            Outcome::Unconfirmed(fault) => lost.push(Loss { number, fault, written: true }),
         }
     }
     window.round(&mut confirms, |job, fate| job.answer(verdict(fate)))?;
@@ -114,11 +79,7 @@ pub(super) fn settle(
 }
 
 fn returned_key(window: &Window<Job>, message: &BasicReturnMessage) -> (Key, String) {
-    let id = message
-        .properties
-        .message_id()
-        .as_ref()
-        .map(ShortString::as_str);
+    let id = message.properties.message_id().as_ref().map(ShortString::as_str);
     let key = window.key(id, message.exchange.as_str(), message.routing_key.as_str());
     (key, message.reply_text.to_string())
 }
@@ -132,7 +93,5 @@ fn verdict(fate: Fate) -> Answer {
 }
 
 pub(super) fn unknown(why: &str) -> Answer {
-    Err(PublishError::Unknown {
-        why: why.to_owned(),
-    })
+    Err(PublishError::Unknown { why: why.to_owned() })
 }

@@ -45,13 +45,7 @@ const ENDING: Duration = Duration::from_secs(1);
 
 /// Serves a lane until its entrance is gone or the connection ends.
 pub(super) async fn run(shared: Arc<Shared>, queue: mpsc::UnboundedReceiver<Job>) {
-    let mut lane = Lane {
-        shared,
-        queue,
-        pending: VecDeque::new(),
-        careful: 0,
-        exchanges: Exchanges::default(),
-    };
+    let mut lane = Lane { shared, queue, pending: VecDeque::new(), careful: 0, exchanges: Exchanges::default() };
     while lane.wait_for_work().await {
         let channel = match lane.open().await {
             Ok(channel) => channel,
@@ -94,8 +88,7 @@ impl Lane {
         let stop = self.shared.stop.clone();
         if self.pending.is_empty() {
             let mut batch = Vec::new();
-            stop.run_until_cancelled(receive(&mut self.queue, &self.shared.finish, &mut batch))
-                .await;
+            stop.run_until_cancelled(receive(&mut self.queue, &self.shared.finish, &mut batch)).await;
             self.pending.extend(batch);
         }
         !self.pending.is_empty() && !stop.is_cancelled()
@@ -192,8 +185,7 @@ impl Lane {
     async fn next(&mut self, window: &Window<Job>, meter: &Meter) -> Option<(Job, Parts, Key)> {
         loop {
             let alone = window.live() == 0;
-            let full =
-                window.live() >= WINDOW || meter.unwritten.load(Ordering::Relaxed) >= UNWRITTEN;
+            let full = window.live() >= WINDOW || meter.unwritten.load(Ordering::Relaxed) >= UNWRITTEN;
             if !alone && (full || self.careful > 0) {
                 return None;
             }
@@ -223,18 +215,14 @@ impl Lane {
                     self.careful = self.careful.saturating_sub(1);
                     return Some((job, parts, key));
                 }
-                Err(error) => job.answer(Err(PublishError::Invalid {
-                    why: error.to_string(),
-                })),
+                Err(error) => job.answer(Err(PublishError::Invalid { why: error.to_string() })),
             }
         }
     }
 
     /// The account of the channel is wrong, or hopeless: nothing that is outstanding on it can be told.
     async fn lose_track(&mut self, mut window: Window<Job>, channel: &Channel) -> End {
-        window
-            .drain()
-            .for_each(|job| job.answer(unknown("its channel was given up")));
+        window.drain().for_each(|job| job.answer(unknown("its channel was given up")));
         self.shared.close_channel(channel).await;
         End::Channel
     }
@@ -242,17 +230,12 @@ impl Lane {
     /// The channel or the connection ended under what is outstanding.
     fn lose(&mut self, mut window: Window<Job>, mut lost: Vec<Loss>) -> End {
         lost.sort_by_key(|loss| loss.number);
-        let fault = lost
-            .iter()
-            .find(|loss| loss.fault.code.is_some())
-            .or(lost.first());
+        let fault = lost.iter().find(|loss| loss.fault.code.is_some()).or(lost.first());
         let Some(fault) = fault.map(|loss| loss.fault.clone()) else {
             return End::Channel;
         };
         let unwritten = lost.iter().filter(|loss| !loss.written);
-        let unwritten: Vec<Job> = unwritten
-            .filter_map(|loss| window.remove(loss.number))
-            .collect();
+        let unwritten: Vec<Job> = unwritten.filter_map(|loss| window.remove(loss.number)).collect();
         // With lapin's account broken off, what is left was written and has no certain answer, not even where an ack came
         // with the return of another message.
         let written: Vec<Job> = window.drain().collect();
@@ -281,10 +264,7 @@ impl Lane {
         let alone = written.len() == 1;
         let limit = publish::limit_in(&fault.text);
         if let Some(limit) = limit {
-            self.shared
-                .ground
-                .learned_max_size
-                .store(limit, Ordering::Relaxed);
+            self.shared.ground.learned_max_size.store(limit, Ordering::Relaxed);
         }
         let mut found = false;
         for job in written {
@@ -293,14 +273,10 @@ impl Lane {
             let error = match (fault.code, limit) {
                 (Some(404), _) if fault.text.contains(&format!("no exchange '{exchange}' ")) => {
                     self.exchanges.is_missing(exchange);
-                    PublishError::NoExchange {
-                        exchange: exchange.clone(),
-                    }
+                    PublishError::NoExchange { exchange: exchange.clone() }
                 }
                 (Some(_), Some(limit)) if size > limit => PublishError::TooLarge { size, limit },
-                (Some(_), _) if alone => PublishError::Invalid {
-                    why: fault.text.clone(),
-                },
+                (Some(_), _) if alone => PublishError::Invalid { why: fault.text.clone() },
                 _ => {
                     job.answer(unknown(&fault.text));
                     continue;
@@ -320,11 +296,7 @@ impl Lane {
 }
 
 /// Takes what is queued; nothing once the queue is at its end.
-async fn receive(
-    queue: &mut mpsc::UnboundedReceiver<Job>,
-    finish: &CancellationToken,
-    batch: &mut Vec<Job>,
-) -> usize {
+async fn receive(queue: &mut mpsc::UnboundedReceiver<Job>, finish: &CancellationToken, batch: &mut Vec<Job>) -> usize {
     loop {
         tokio::select! {
             biased;

@@ -71,14 +71,7 @@ impl RabbitMq {
             why: format!("no thread for it: {error}"),
         })?;
         let learned_max_size = AtomicUsize::new(0);
-        Ok(Self {
-            targets,
-            ground: Arc::new(Ground {
-                background,
-                settings,
-                learned_max_size,
-            }),
-        })
+        Ok(Self { targets, ground: Arc::new(Ground { background, settings, learned_max_size }) })
     }
 }
 
@@ -123,11 +116,7 @@ impl Transport for RabbitMq {
 }
 
 /// Tries the addresses in order. Of several errors the telling one is one that waiting cannot mend.
-async fn connect(
-    ground: Arc<Ground>,
-    targets: Vec<Target>,
-    name: String,
-) -> Result<RabbitConnection, ConnectError> {
+async fn connect(ground: Arc<Ground>, targets: Vec<Target>, name: String) -> Result<RabbitConnection, ConnectError> {
     let mut worst: Option<ConnectError> = None;
     for target in targets {
         match open::open(&target, &ground.settings, &name).await {
@@ -139,9 +128,7 @@ async fn connect(
             }
         }
     }
-    Err(worst.unwrap_or_else(|| ConnectError::Url {
-        why: "there is none".to_owned(),
-    }))
+    Err(worst.unwrap_or_else(|| ConnectError::Url { why: "there is none".to_owned() }))
 }
 
 impl fmt::Debug for RabbitMq {

@@ -27,11 +27,7 @@ pub(super) struct Opened {
 }
 
 /// Connects, within one deadline for all steps. Runs on the background runtime.
-pub(super) async fn open(
-    target: &Target,
-    settings: &Settings,
-    name: &str,
-) -> Result<Opened, ConnectError> {
+pub(super) async fn open(target: &Target, settings: &Settings, name: &str) -> Result<Opened, ConnectError> {
     let patience = target.connect_timeout.unwrap_or(settings.connect_timeout);
     let deadline = Instant::now() + patience;
     let address = target.address();
@@ -48,10 +44,7 @@ pub(super) async fn open(
         }
     };
     let socket = if target.tls {
-        let tls = OwnedTLSConfig {
-            identity: None,
-            cert_chain: settings.root_certificates.clone(),
-        };
+        let tls = OwnedTLSConfig { identity: None, cert_chain: settings.root_certificates.clone() };
         match timeout_at(deadline, socket.into_tls(&target.host, tls.as_ref())).await {
             Ok(Ok(socket)) => socket,
             Ok(Err(error)) => {
@@ -102,10 +95,7 @@ fn uri(target: &Target, settings: &Settings) -> AMQPUri {
     AMQPUri {
         scheme: AMQPScheme::AMQP,
         authority: AMQPAuthority {
-            userinfo: AMQPUserInfo {
-                username: target.user.clone(),
-                password: target.password.clone(),
-            },
+            userinfo: AMQPUserInfo { username: target.user.clone(), password: target.password.clone() },
             host: target.host.clone(),
             port: target.port,
         },
@@ -129,10 +119,7 @@ fn properties(name: &str) -> ConnectionProperties {
 /// Why the broker ended the handshake.
 fn refused(target: &Target, address: String, error: &lapin::Error) -> ConnectError {
     let user = target.user.clone();
-    let other = |why: String| ConnectError::Other {
-        address: address.clone(),
-        why,
-    };
+    let other = |why: String| ConnectError::Other { address: address.clone(), why };
     match error.kind() {
         ErrorKind::ProtocolError(amqp) => {
             let why = amqp.get_message().to_string();

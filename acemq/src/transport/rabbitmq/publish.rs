@@ -71,16 +71,10 @@ impl Entrance {
     ) -> Result<oneshot::Receiver<Answer>, PublishError> {
         let parts = check(shared, &message)?;
         let (answer, receiver) = oneshot::channel();
-        let job = Job {
-            message,
-            parts: Some(parts),
-            answer,
-        };
+        let job = Job { message, parts: Some(parts), answer };
         match self.0.send(job) {
             Ok(()) => Ok(receiver),
-            Err(_) => Err(PublishError::Refused {
-                why: shared.end_or("the connection is closing"),
-            }),
+            Err(_) => Err(PublishError::Refused { why: shared.end_or("the connection is closing") }),
         }
     }
 }
@@ -98,9 +92,7 @@ fn check(shared: &Shared, message: &Outgoing) -> Result<Parts, PublishError> {
     if size > limit {
         return Err(PublishError::HeadersTooLarge { size, limit });
     }
-    Parts::of(message).map_err(|error| PublishError::Invalid {
-        why: error.to_string(),
-    })
+    Parts::of(message).map_err(|error| PublishError::Invalid { why: error.to_string() })
 }
 
 /// An error while the connection takes no publishes.
@@ -139,10 +131,7 @@ mod tests {
     fn the_limit_is_read_from_the_refusal() {
         let text = "PRECONDITION_FAILED - message size 20971520 is larger than configured max size 16777216";
         assert_eq!(limit_in(text), Some(16_777_216));
-        assert_eq!(
-            limit_in("PRECONDITION_FAILED - message size 9 larger than max size 8"),
-            Some(8)
-        );
+        assert_eq!(limit_in("PRECONDITION_FAILED - message size 9 larger than max size 8"), Some(8));
         assert_eq!(limit_in("PRECONDITION_FAILED - invalid expiration"), None);
     }
 }

@@ -17,9 +17,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{
-    config::Settings, fault::Fault, open::Opened, runtime::Background, url::Target, wire::Switch,
-};
+use super::{config::Settings, fault::Fault, open::Opened, runtime::Background, url::Target, wire::Switch};
 use crate::transport::ConnectionState;
 
 /// What every connection of one transport shares.
@@ -153,17 +151,12 @@ impl Shared {
     }
 
     /// Waits for an answer of the broker, but not for ever.
-    pub(super) async fn answer<T>(
-        &self,
-        question: impl Future<Output = lapin::Result<T>>,
-    ) -> Result<T, Fault> {
+    pub(super) async fn answer<T>(&self, question: impl Future<Output = lapin::Result<T>>) -> Result<T, Fault> {
         let patience = self.settings().answer_timeout;
         match timeout(patience, question).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(Fault::from(&error)),
-            Err(_) => Err(Fault::connection(format!(
-                "the broker did not answer within {patience:?}"
-            ))),
+            Err(_) => Err(Fault::connection(format!("the broker did not answer within {patience:?}"))),
         }
     }
 
@@ -204,10 +197,7 @@ impl Shared {
 
     /// Counts a channel that the broker closed, and gives the connection up when half of the ids are spent.
     pub(super) fn lost_channel(&self) {
-        let lost = self
-            .lost_channels
-            .fetch_add(1, Ordering::Relaxed)
-            .saturating_add(1);
+        let lost = self.lost_channels.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         if lost >= (self.channel_max / 2).clamp(2, 1000) {
             self.fail(format!("the broker closed {lost} channels on it"));
         }
@@ -224,9 +214,7 @@ impl Shared {
         let lapin = self.slot().take();
         if let Some(lapin) = &lapin
             && self.connected()
-            && timeout(patience, lapin.close(200, "OK".into()))
-                .await
-                .is_err()
+            && timeout(patience, lapin.close(200, "OK".into())).await.is_err()
         {
             tracing::warn!(address = %self.target.address(), "the broker did not answer the close in time");
         }
@@ -234,10 +222,7 @@ impl Shared {
         self.tasks.close();
         let ended = async { tokio::join!(self.tasks.wait(), self.lanes.wait()) };
         if timeout(patience, ended).await.is_err() {
-            tracing::warn!(
-                tasks = self.tasks.len(),
-                "tasks of a closed connection still run"
-            );
+            tracing::warn!(tasks = self.tasks.len(), "tasks of a closed connection still run");
         }
         if let Some(lapin) = lapin.and_then(Arc::into_inner) {
             join(lapin, patience).await;
@@ -249,24 +234,19 @@ impl Shared {
 async fn join(lapin: Lapin, patience: Duration) {
     let (done, ended) = oneshot::channel();
     // lapin offers nothing but a blocking join; a thread of its own cannot block anybody.
-    let joiner = std::thread::Builder::new()
-        .name("acemq-amqp-close".to_owned())
-        .spawn(move || {
-            if let Err(error) = lapin.run() {
-                tracing::debug!(%error, "a connection ended with an error");
-            }
-            let _ = done.send(());
-        });
+    let joiner = std::thread::Builder::new().name("acemq-amqp-close".to_owned()).spawn(move || {
+        if let Err(error) = lapin.run() {
+            tracing::debug!(%error, "a connection ended with an error");
+        }
+        let _ = done.send(());
+    });
     if joiner.is_ok() && timeout(patience, ended).await.is_err() {
         tracing::warn!("the thread of a closed connection still runs");
     }
 }
 
 /// Translates lapin's events into states.
-async fn watch_events(
-    shared: Arc<Shared>,
-    events: impl futures_util::Stream<Item = Event> + Send + 'static,
-) {
+async fn watch_events(shared: Arc<Shared>, events: impl futures_util::Stream<Item = Event> + Send + 'static) {
     futures_util::pin_mut!(events);
     // Some ends have no event, such as a close by the broker with a code that lapin does not know.
     let mut look = interval(Duration::from_millis(250));

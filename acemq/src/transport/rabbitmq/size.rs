@@ -25,11 +25,7 @@ pub(super) fn header_frame(properties: &Properties) -> usize {
         &properties.cluster_id,
     ];
     let texts: usize = texts.into_iter().flatten().map(|text| 1 + text.len()).sum();
-    let headers = if properties.headers.is_empty() {
-        0
-    } else {
-        table(&properties.headers)
-    };
+    let headers = if properties.headers.is_empty() { 0 } else { table(&properties.headers) };
     FRAME
         + FIXED
         + texts
@@ -40,10 +36,7 @@ pub(super) fn header_frame(properties: &Properties) -> usize {
 }
 
 fn table(table: &Table) -> usize {
-    4 + table
-        .iter()
-        .map(|(name, value)| 1 + name.len() + self::value(value))
-        .sum::<usize>()
+    4 + table.iter().map(|(name, value)| 1 + name.len() + self::value(value)).sum::<usize>()
 }
 
 /// One byte for the type, and the value.

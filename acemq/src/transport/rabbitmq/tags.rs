@@ -62,20 +62,12 @@ impl Tags {
             }
         }
         let prefix = self.acks.iter().copied().filter(|tag| *tag <= self.settled);
-        let (count, last) = prefix.fold((0_usize, 0), |(count, last), tag| {
-            (count + 1, last.max(tag))
-        });
+        let (count, last) = prefix.fold((0_usize, 0), |(count, last), tag| (count + 1, last.max(tag)));
         if count > 0 {
-            frames.push(Frame::Ack {
-                tag: last,
-                multiple: count > 1,
-            });
+            frames.push(Frame::Ack { tag: last, multiple: count > 1 });
         }
         let alone = self.acks.iter().copied().filter(|tag| *tag > self.settled);
-        frames.extend(alone.map(|tag| Frame::Ack {
-            tag,
-            multiple: false,
-        }));
+        frames.extend(alone.map(|tag| Frame::Ack { tag, multiple: false }));
         refused
     }
 }
@@ -98,10 +90,7 @@ mod tests {
     fn a_prefix_is_acked_by_one_frame() {
         let mut tags = Tags::default();
         let batch = [(2, Verdict::Ack), (1, Verdict::Ack), (3, Verdict::Ack)];
-        let expected = vec![Frame::Ack {
-            tag: 3,
-            multiple: true,
-        }];
+        let expected = vec![Frame::Ack { tag: 3, multiple: true }];
         assert_eq!(frames(&mut tags, &batch, 9), (expected, 0));
     }
 
@@ -109,57 +98,25 @@ mod tests {
     fn what_is_beyond_a_gap_is_acked_alone_until_the_gap_is_closed() {
         let mut tags = Tags::default();
         let first = frames(&mut tags, &[(2, Verdict::Ack), (4, Verdict::Ack)], 5).0;
-        assert_eq!(
-            first,
-            [
-                Frame::Ack {
-                    tag: 2,
-                    multiple: false
-                },
-                Frame::Ack {
-                    tag: 4,
-                    multiple: false
-                }
-            ]
-        );
+        assert_eq!(first, [Frame::Ack { tag: 2, multiple: false }, Frame::Ack { tag: 4, multiple: false }]);
         // The prefix then reaches to 4, but of this batch only 1 and 3 are news, and 3 is the higher one.
         let second = frames(&mut tags, &[(3, Verdict::Ack), (1, Verdict::Ack)], 5).0;
-        assert_eq!(
-            second,
-            [Frame::Ack {
-                tag: 3,
-                multiple: true
-            }]
-        );
+        assert_eq!(second, [Frame::Ack { tag: 3, multiple: true }]);
     }
 
     #[test]
     fn a_requeue_is_written_before_the_ack_that_would_take_it_along() {
         let mut tags = Tags::default();
         let batch = [(1, Verdict::Ack), (3, Verdict::Ack), (2, Verdict::Requeue)];
-        let expected = vec![
-            Frame::Requeue { tag: 2 },
-            Frame::Ack {
-                tag: 3,
-                multiple: true,
-            },
-        ];
+        let expected = vec![Frame::Requeue { tag: 2 }, Frame::Ack { tag: 3, multiple: true }];
         assert_eq!(frames(&mut tags, &batch, 3), (expected, 0));
     }
 
     #[test]
     fn zero_an_unknown_tag_and_a_second_settlement_are_refused() {
         let mut tags = Tags::default();
-        let batch = [
-            (0, Verdict::Ack),
-            (4, Verdict::Ack),
-            (2, Verdict::Ack),
-            (2, Verdict::Requeue),
-        ];
-        let expected = vec![Frame::Ack {
-            tag: 2,
-            multiple: false,
-        }];
+        let batch = [(0, Verdict::Ack), (4, Verdict::Ack), (2, Verdict::Ack), (2, Verdict::Requeue)];
+        let expected = vec![Frame::Ack { tag: 2, multiple: false }];
         assert_eq!(frames(&mut tags, &batch, 3), (expected, 3));
         assert_eq!(frames(&mut tags, &[(2, Verdict::Ack)], 3), (Vec::new(), 1));
     }
@@ -171,11 +128,7 @@ mod tests {
             Frame::Requeue { tag } => (tag, Verdict::Requeue, false),
         };
         assert!(unsettled.contains(&tag), "406: unknown delivery tag {tag}");
-        let taken: Vec<u64> = if multiple {
-            unsettled.range(..=tag).copied().collect()
-        } else {
-            vec![tag]
-        };
+        let taken: Vec<u64> = if multiple { unsettled.range(..=tag).copied().collect() } else { vec![tag] };
         for tag in taken {
             unsettled.remove(&tag);
             fate.insert(tag, verdict);

@@ -75,8 +75,7 @@ pub(super) fn parse(url: &str) -> Result<Target, ConnectError> {
         Some((credentials, address)) => (Some(credentials), address),
         None => (None, authority),
     };
-    let (user, password) = match credentials.map(|both| both.split_once(':').unwrap_or((both, "")))
-    {
+    let (user, password) = match credentials.map(|both| both.split_once(':').unwrap_or((both, ""))) {
         Some((user, password)) => (decode(user, "user")?, decode(password, "password")?),
         None => ("guest".to_owned(), "guest".to_owned()),
     };
@@ -86,17 +85,8 @@ pub(super) fn parse(url: &str) -> Result<Target, ConnectError> {
         vhost if vhost.len() > 255 => return wrong("the virtual host has more than 255 bytes"),
         vhost => vhost,
     };
-    let mut target = Target {
-        tls,
-        host,
-        port,
-        user,
-        password,
-        vhost,
-        heartbeat: None,
-        connect_timeout: None,
-        channel_max: None,
-    };
+    let mut target =
+        Target { tls, host, port, user, password, vhost, heartbeat: None, connect_timeout: None, channel_max: None };
     for setting in query.into_iter().flat_map(|query| query.split('&')) {
         apply(&mut target, setting)?;
     }
@@ -105,9 +95,7 @@ pub(super) fn parse(url: &str) -> Result<Target, ConnectError> {
 
 fn apply(target: &mut Target, setting: &str) -> Result<(), ConnectError> {
     fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, ConnectError> {
-        text.parse().map_err(|_| ConnectError::Url {
-            why: format!("`{name}` must be a whole number in its range"),
-        })
+        text.parse().map_err(|_| ConnectError::Url { why: format!("`{name}` must be a whole number in its range") })
     }
     let (name, text) = setting.split_once('=').unwrap_or((setting, ""));
     match name {
@@ -142,9 +130,7 @@ fn address_of(text: &str, default_port: u16) -> Result<(String, u16), ConnectErr
     } else {
         match text.split_once(':') {
             Some((_, port)) if port.contains(':') => {
-                return wrong(
-                    "an IPv6 address must be in brackets, and a `:` in a user or password written `%3A`",
-                );
+                return wrong("an IPv6 address must be in brackets, and a `:` in a user or password written `%3A`");
             }
             Some((host, port)) => (host, Some(port)),
             None => (text, None),
@@ -195,25 +181,18 @@ mod tests {
 
     #[test]
     fn a_bare_address_means_guest_at_the_default_vhost() {
-        for url in [
-            "amqp://host",
-            "amqp://host/",
-            "AMQP://host:5672",
-            "amqp://host?",
-        ] {
+        for url in ["amqp://host", "amqp://host/", "AMQP://host:5672", "amqp://host?"] {
             let target = parse(url).unwrap();
             assert_eq!(target.address(), "host:5672", "{url}");
-            assert_eq!(
-                (target.user.as_str(), target.password.as_str()),
-                ("guest", "guest")
-            );
+            assert_eq!((target.user.as_str(), target.password.as_str()), ("guest", "guest"));
             assert_eq!(target.vhost, "/", "{url}");
         }
     }
 
     #[test]
     fn every_part_is_percent_decoded() {
-        let target = parse("amqp://a%40b:p%3A%2F%25@h%61:1/%2Fv%20x?heartbeat=7&connection_timeout=1500&channel_max=9").unwrap();
+        let target =
+            parse("amqp://a%40b:p%3A%2F%25@h%61:1/%2Fv%20x?heartbeat=7&connection_timeout=1500&channel_max=9").unwrap();
         assert_eq!(target.user, "a@b");
         assert_eq!(target.password, "p:/%");
         assert_eq!(target.host, "ha");
@@ -259,14 +238,8 @@ mod tests {
             "amqp://u:hunter2@[x]",
         ] {
             let error = parse(url).unwrap_err();
-            assert!(
-                matches!(error, ConnectError::Url { .. }),
-                "{url}: {error:?}"
-            );
-            assert!(
-                !format!("{error} {error:?}").contains("hunter"),
-                "{url}: {error}"
-            );
+            assert!(matches!(error, ConnectError::Url { .. }), "{url}: {error:?}");
+            assert!(!format!("{error} {error:?}").contains("hunter"), "{url}: {error}");
         }
     }
 

@@ -43,11 +43,7 @@ pub(super) type Socket = AsyncTcpStream<Tcp>;
 pub(super) struct Tcp(TcpStream);
 
 impl AsyncRead for Tcp {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut buffer = ReadBuf::new(buffer);
         std::task::ready!(Pin::new(&mut self.0).poll_read(cx, &mut buffer))?;
         Poll::Ready(Ok(buffer.filled().len()))
@@ -55,11 +51,7 @@ impl AsyncRead for Tcp {
 }
 
 impl AsyncWrite for Tcp {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, bytes)
     }
 
@@ -121,10 +113,7 @@ impl Switch {
                 return Poll::Pending;
             }
         }
-        Poll::Ready(Err(io::Error::new(
-            io::ErrorKind::ConnectionAborted,
-            "given up by acemq",
-        )))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, "given up by acemq")))
     }
 }
 
@@ -147,15 +136,9 @@ impl Wire {
 }
 
 impl AsyncRead for Wire {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let Self { socket, switch } = self.get_mut();
-        switch.guard(&switch.0.reader, cx, |cx| {
-            Pin::new(socket).poll_read(cx, buffer)
-        })
+        switch.guard(&switch.0.reader, cx, |cx| Pin::new(socket).poll_read(cx, buffer))
     }
 
     fn poll_read_vectored(
@@ -164,22 +147,14 @@ impl AsyncRead for Wire {
         buffers: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
         let Self { socket, switch } = self.get_mut();
-        switch.guard(&switch.0.reader, cx, |cx| {
-            Pin::new(socket).poll_read_vectored(cx, buffers)
-        })
+        switch.guard(&switch.0.reader, cx, |cx| Pin::new(socket).poll_read_vectored(cx, buffers))
     }
 }
 
 impl AsyncWrite for Wire {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let Self { socket, switch } = self.get_mut();
-        switch.guard(&switch.0.writer, cx, |cx| {
-            Pin::new(socket).poll_write(cx, bytes)
-        })
+        switch.guard(&switch.0.writer, cx, |cx| Pin::new(socket).poll_write(cx, bytes))
     }
 
     fn poll_write_vectored(
@@ -188,9 +163,7 @@ impl AsyncWrite for Wire {
         bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let Self { socket, switch } = self.get_mut();
-        switch.guard(&switch.0.writer, cx, |cx| {
-            Pin::new(socket).poll_write_vectored(cx, bytes)
-        })
+        switch.guard(&switch.0.writer, cx, |cx| Pin::new(socket).poll_write_vectored(cx, bytes))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

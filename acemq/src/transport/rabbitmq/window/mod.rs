@@ -86,10 +86,7 @@ impl<T> Window<T> {
 
     /// Whether somebody waits for a message with this key.
     pub(super) fn holds(&self, key: Key) -> bool {
-        let slot = self
-            .keys
-            .get(&key)
-            .and_then(|number| self.slots.get(number));
+        let slot = self.keys.get(&key).and_then(|number| self.slots.get(number));
         slot.is_some_and(|slot| slot.sender.is_some())
     }
 
@@ -109,14 +106,7 @@ impl<T> Window<T> {
         let number = self.next;
         self.next += 1;
         self.keys.insert(key, number);
-        let slot = Slot {
-            key,
-            mandatory,
-            deadline,
-            sender: Some(sender),
-            returned: None,
-            undecided_since: None,
-        };
+        let slot = Slot { key, mandatory, deadline, sender: Some(sender), returned: None, undecided_since: None };
         self.slots.insert(number, slot);
         self.unconfirmed += 1;
         self.live += 1;
@@ -139,9 +129,7 @@ impl<T> Window<T> {
         self.keys.clear();
         self.unconfirmed = 0;
         self.live = 0;
-        std::mem::take(&mut self.slots)
-            .into_values()
-            .filter_map(|slot| slot.sender)
+        std::mem::take(&mut self.slots).into_values().filter_map(|slot| slot.sender)
     }
 
     /// When the next sender gives up.
@@ -152,10 +140,7 @@ impl<T> Window<T> {
 
     /// The senders whose time is over. Deadlines are in the order of publishing.
     pub(super) fn expire(&mut self, now: Instant) -> Vec<T> {
-        let late = self
-            .slots
-            .values_mut()
-            .take_while(|slot| slot.deadline <= now);
+        let late = self.slots.values_mut().take_while(|slot| slot.deadline <= now);
         let late: Vec<T> = late.filter_map(|slot| slot.sender.take()).collect();
         self.live -= late.len();
         late
@@ -173,10 +158,7 @@ impl<T> Window<T> {
         self.round += 1;
         for confirm in confirms.iter_mut() {
             if let Some((key, text)) = confirm.returned.take() {
-                let slot = self
-                    .keys
-                    .get(&key)
-                    .and_then(|number| self.slots.get_mut(number));
+                let slot = self.keys.get(&key).and_then(|number| self.slots.get_mut(number));
                 // Kept for the confirm, to tell it from one without.
                 confirm.returned = Some((key, String::new()));
                 slot.ok_or(StrayReturn)?.returned = Some(text);
@@ -188,12 +170,7 @@ impl<T> Window<T> {
                 decide(sender, fate);
             }
         };
-        for Confirm {
-            number,
-            ack,
-            returned,
-        } in confirms.drain(..)
-        {
+        for Confirm { number, ack, returned } in confirms.drain(..) {
             none_waiting |= returned.is_none();
             let Some(slot) = self.slots.get_mut(&number) else {
                 continue;

@@ -12,11 +12,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Self {
-            window: Window::new(),
-            fates: BTreeMap::new(),
-            start: Instant::now(),
-        }
+        Self { window: Window::new(), fates: BTreeMap::new(), start: Instant::now() }
     }
 
     fn key(&self, sender: usize) -> Key {
@@ -44,9 +40,7 @@ impl Bench {
 }
 
 fn returned() -> Fate {
-    Fate::Returned {
-        text: "NO_ROUTE".to_owned(),
-    }
+    Fate::Returned { text: "NO_ROUTE".to_owned() }
 }
 
 #[test]
@@ -63,10 +57,7 @@ fn a_return_belongs_to_the_message_in_it_and_not_to_the_confirm() {
     let mut bench = Bench::new();
     let (a, b) = (bench.push(0), bench.push(1));
     bench.round(&[(a, Some(1)), (b, None)]);
-    assert_eq!(
-        bench.fates,
-        BTreeMap::from([(0, Fate::Routed), (1, returned())])
-    );
+    assert_eq!(bench.fates, BTreeMap::from([(0, Fate::Routed), (1, returned())]));
 }
 
 #[test]
@@ -77,10 +68,7 @@ fn with_the_return_of_another_a_message_waits_for_a_confirm_that_found_none() {
     assert_eq!(bench.fates, BTreeMap::new());
     // This one brings the return of `a`: had `a` been called routed, it would be lost.
     bench.round(&[(b, Some(0))]);
-    assert_eq!(
-        bench.fates,
-        BTreeMap::from([(0, returned()), (1, returned())])
-    );
+    assert_eq!(bench.fates, BTreeMap::from([(0, returned()), (1, returned())]));
     bench.round(&[(c, Some(3))]);
     assert!(!bench.fates.contains_key(&2));
     bench.round(&[(d, None)]);
@@ -93,14 +81,8 @@ fn with_the_return_of_another_a_message_waits_for_a_confirm_that_found_none() {
 fn one_that_gave_up_keeps_its_place_and_takes_its_return() {
     let mut bench = Bench::new();
     let (a, b) = (bench.push(1), bench.push(2));
-    assert_eq!(
-        bench.window.next_deadline(),
-        Some(bench.start + Duration::from_secs(1))
-    );
-    assert_eq!(
-        bench.window.expire(bench.start + Duration::from_secs(1)),
-        [1]
-    );
+    assert_eq!(bench.window.next_deadline(), Some(bench.start + Duration::from_secs(1)));
+    assert_eq!(bench.window.expire(bench.start + Duration::from_secs(1)), [1]);
     assert_eq!((bench.window.live(), bench.window.expired()), (1, 1));
     bench.round(&[(b, Some(1))]);
     assert!(bench.fates.is_empty());
@@ -127,15 +109,8 @@ fn a_return_of_nobody_is_an_error() {
     let mut bench = Bench::new();
     let a = bench.push(0);
     let key = bench.key(7);
-    let mut confirms = vec![Confirm {
-        number: a,
-        ack: true,
-        returned: Some((key, String::new())),
-    }];
-    assert_eq!(
-        bench.window.round(&mut confirms, |_, _| {}),
-        Err(StrayReturn)
-    );
+    let mut confirms = vec![Confirm { number: a, ack: true, returned: Some((key, String::new())) }];
+    assert_eq!(bench.window.round(&mut confirms, |_, _| {}), Err(StrayReturn));
 }
 
 #[test]
@@ -143,11 +118,7 @@ fn a_nack_is_a_nack_whatever_hangs_on_it() {
     let mut bench = Bench::new();
     let (a, b) = (bench.push(0), bench.push(1));
     let brought = Some((bench.key(1), "NO_ROUTE".to_owned()));
-    let mut confirms = vec![Confirm {
-        number: a,
-        ack: false,
-        returned: brought,
-    }];
+    let mut confirms = vec![Confirm { number: a, ack: false, returned: brought }];
     let fates = &mut bench.fates;
     bench
         .window
@@ -156,10 +127,7 @@ fn a_nack_is_a_nack_whatever_hangs_on_it() {
         })
         .unwrap();
     bench.round(&[(b, None)]);
-    assert_eq!(
-        bench.fates,
-        BTreeMap::from([(0, Fate::Nacked), (1, returned())])
-    );
+    assert_eq!(bench.fates, BTreeMap::from([(0, Fate::Nacked), (1, returned())]));
 }
 
 proptest! {
