@@ -9,8 +9,7 @@ pub use crate::{
     handler::{Ack, Context, FromContext, FromMessage, IntoAck, Park, Requirements},
     policy::{RetryPolicy, try_duration},
     registry::{
-        Bind, Call, Consumer, ConsumerSpec, Idempotent, Location, NoId, QueueKind, Registration,
-        RungKind, Scoped,
+        Bind, Call, Consumer, ConsumerSpec, Idempotent, Location, NoId, QueueKind, Registration, RungKind, Scoped,
     },
 };
 
@@ -22,11 +21,5 @@ pub fn call<F: Future<Output = Ack> + Send + 'static>(future: F) -> Call {
 /// What a message that does not decode becomes.
 #[must_use]
 pub fn undecodable(error: &DecodeError) -> Ack {
-    match error {
-        DecodeError::Unavailable(_) => Ack::retry(error.to_string()),
-        _ => Ack::Park {
-            reason: crate::handler::cut(error.to_string()),
-            cause: Park::Undecodable,
-        },
-    }
+    Ack::undecodable(error)
 }

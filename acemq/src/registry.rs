@@ -177,16 +177,7 @@ inventory::collect!(Registration);
 /// Every consumer that is linked into the program, in a stable order: by queue, then name.
 #[must_use]
 pub fn collected() -> Vec<Registration> {
-    let mut found: Vec<Registration> = inventory::iter::<Registration>
-        .into_iter()
-        .copied()
-        .collect();
-    found.sort_by_key(|registration| {
-        (
-            registration.spec.queue,
-            registration.name,
-            registration.location.line,
-        )
-    });
+    let mut found: Vec<Registration> = inventory::iter::<Registration>.into_iter().copied().collect();
+    found.sort_by_key(|registration| (registration.spec.queue, registration.name, registration.location.line));
     found
 }

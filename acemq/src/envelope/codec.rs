@@ -64,12 +64,7 @@ impl Codec for Json {
         let Some(content_type) = content_type else {
             return true;
         };
-        let kind = content_type
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim()
-            .to_ascii_lowercase();
+        let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         kind.is_empty()
             || kind.starts_with("application/json")
             || kind.starts_with("text/json")
@@ -99,15 +94,11 @@ impl Codec for NoCodec {
     }
 
     fn decode<T: DeserializeOwned>(_: &[u8]) -> Result<T, DecodeError> {
-        Err(DecodeError::Malformed(
-            "no codec: turn on the `json` feature of acemq, or name a `codec`".to_owned(),
-        ))
+        Err(DecodeError::Malformed("no codec: turn on the `json` feature of acemq, or name a `codec`".to_owned()))
     }
 
     fn encode<T: Serialize + ?Sized>(_: &T) -> Result<Vec<u8>, DecodeError> {
-        Err(DecodeError::Malformed(
-            "no codec: turn on the `json` feature of acemq, or name a codec".to_owned(),
-        ))
+        Err(DecodeError::Malformed("no codec: turn on the `json` feature of acemq, or name a codec".to_owned()))
     }
 }
 

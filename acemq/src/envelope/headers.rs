@@ -35,8 +35,7 @@ pub const ROUTE_ID: &str = "x-acemq-route-id";
 /// Whether a header belongs to the library. The test is the prefix, not the list.
 #[must_use]
 pub fn is_reserved(name: &str) -> bool {
-    name.get(..RESERVED_PREFIX.len())
-        .is_some_and(|prefix| prefix.eq_ignore_ascii_case(RESERVED_PREFIX))
+    name.get(..RESERVED_PREFIX.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(RESERVED_PREFIX))
 }
 
 /// A number read from a header.
@@ -80,9 +79,7 @@ fn from_float(number: f64) -> Number {
         return Number::Overflow;
     }
     // Through text, since the language has no checked conversion.
-    format!("{number:.0}")
-        .parse()
-        .map_or(Number::Overflow, Number::Whole)
+    format!("{number:.0}").parse().map_or(Number::Overflow, Number::Whole)
 }
 
 fn from_text(text: &str) -> Number {
@@ -112,22 +109,13 @@ mod tests {
             (Value::U32(u32::MAX), Number::Whole(4_294_967_295)),
             (Value::I64(i64::MIN), Number::Whole(i64::MIN)),
             (Value::F32(3.0), Number::Whole(3)),
-            (
-                Value::F64(1_700_000_000_123.0),
-                Number::Whole(1_700_000_000_123),
-            ),
+            (Value::F64(1_700_000_000_123.0), Number::Whole(1_700_000_000_123)),
             (Value::F64(3.5), Number::Malformed),
             (Value::F64(f64::NAN), Number::Malformed),
             (Value::F64(f64::INFINITY), Number::Malformed),
             (Value::F64(1e300), Number::Overflow),
             (Value::Decimal { scale: 0, value: 3 }, Number::Whole(3)),
-            (
-                Value::Decimal {
-                    scale: 1,
-                    value: 30,
-                },
-                Number::Malformed,
-            ),
+            (Value::Decimal { scale: 1, value: 30 }, Number::Malformed),
             (text("3"), Number::Whole(3)),
             (text(" 3 "), Number::Whole(3)),
             (text("+3"), Number::Whole(3)),
@@ -142,10 +130,7 @@ mod tests {
             (Value::Bool(true), Number::Malformed),
             (Value::Timestamp(3), Number::Malformed),
             (Value::Array(vec![Value::I32(3)]), Number::Malformed),
-            (
-                Value::Table(crate::envelope::Table::new()),
-                Number::Malformed,
-            ),
+            (Value::Table(crate::envelope::Table::new()), Number::Malformed),
             (Value::Void, Number::Malformed),
         ] {
             assert_eq!(number(&value), expected, "{value:?}");

@@ -89,10 +89,7 @@ impl Envelope {
     /// The same envelope, one delivery later.
     #[must_use]
     pub fn next_attempt(&self) -> Self {
-        Self {
-            attempt: self.attempt.saturating_add(1),
-            ..self.clone()
-        }
+        Self { attempt: self.attempt.saturating_add(1), ..self.clone() }
     }
 
     /// Gives the message this schema version.
@@ -177,15 +174,13 @@ impl Envelope {
     /// When the message was first published.
     #[must_use]
     pub fn first_seen(&self) -> Option<SystemTime> {
-        self.first_seen
-            .and_then(|milliseconds| UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds)))
+        self.first_seen.and_then(|milliseconds| UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds)))
     }
 
     /// How long ago the message was first published; `None` when nobody knows, zero when it lies in the future.
     #[must_use]
     pub fn age(&self, now: SystemTime) -> Option<Duration> {
-        self.first_seen()
-            .map(|first| now.duration_since(first).unwrap_or_default())
+        self.first_seen().map(|first| now.duration_since(first).unwrap_or_default())
     }
 
     /// The publishing process.
@@ -221,17 +216,13 @@ impl Envelope {
     pub fn read(properties: &Properties, routing_key: &str) -> Result<Self, EnvelopeError> {
         let table = &properties.headers;
         Ok(Self {
-            id: text(table, headers::ID)
-                .or_else(|| properties.message_id.clone().filter(|id| !id.is_empty())),
+            id: text(table, headers::ID).or_else(|| properties.message_id.clone().filter(|id| !id.is_empty())),
             kind: text(table, headers::TYPE).unwrap_or_else(|| routing_key.to_owned()),
-            version: small(table, headers::VERSION)
-                .filter(|version| *version >= 1)
-                .unwrap_or(1),
+            version: small(table, headers::VERSION).filter(|version| *version >= 1).unwrap_or(1),
             correlation: text(table, headers::CORRELATION),
             causation: text(table, headers::CAUSATION),
             attempt: attempt(table)?,
-            first_seen: whole(table, headers::FIRST_SEEN)
-                .and_then(|number| u64::try_from(number).ok()),
+            first_seen: whole(table, headers::FIRST_SEEN).and_then(|number| u64::try_from(number).ok()),
             origin: text(table, headers::ORIGIN),
             error: text(table, headers::ERROR),
             claim: text(table, headers::CLAIM),
@@ -259,12 +250,7 @@ impl Envelope {
         put(headers::CORRELATION, string(self.correlation()));
         put(headers::CAUSATION, string(self.causation()));
         put(headers::ATTEMPT, Some(count(self.attempt)));
-        put(
-            headers::FIRST_SEEN,
-            self.first_seen
-                .and_then(|ms| i64::try_from(ms).ok())
-                .map(Value::I64),
-        );
+        put(headers::FIRST_SEEN, self.first_seen.and_then(|ms| i64::try_from(ms).ok()).map(Value::I64));
         put(headers::ORIGIN, string(self.origin()));
         put(headers::ERROR, string(self.error()));
         put(headers::CLAIM, string(self.claim()));
@@ -278,21 +264,13 @@ impl Envelope {
 
 impl fmt::Display for Envelope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {} (attempt {})",
-            self.kind,
-            self.id().unwrap_or("without id"),
-            self.attempt
-        )
+        write!(f, "{} {} (attempt {})", self.kind, self.id().unwrap_or("without id"), self.attempt)
     }
 }
 
 /// Milliseconds since 1970, now; zero on a clock before 1970.
 pub(crate) fn now_ms() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, crate::policy::millis)
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, crate::policy::millis)
 }
 
 /// A count as it is written: 32 bits, saturating.
@@ -301,11 +279,7 @@ pub(crate) fn count(number: u32) -> Value {
 }
 
 fn text(table: &Table, name: &str) -> Option<String> {
-    table
-        .get(name)
-        .and_then(Value::as_text)
-        .filter(|text| !text.is_empty())
-        .map(str::to_owned)
+    table.get(name).and_then(Value::as_text).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 fn whole(table: &Table, name: &str) -> Option<i64> {
@@ -325,16 +299,12 @@ fn attempt(table: &Table) -> Result<u32, EnvelopeError> {
     };
     match headers::number(value) {
         Number::Malformed | Number::Whole(0) => Ok(1),
-        Number::Overflow => Err(EnvelopeError::Attempt {
-            found: "a number past 64 bits".to_owned(),
-        }),
+        Number::Overflow => Err(EnvelopeError::Attempt { found: "a number past 64 bits".to_owned() }),
         Number::Whole(number) => u32::try_from(number)
             .ok()
             // It is written as 32 signed bits, and has to be able to advance.
             .filter(|attempt| *attempt < i32::MAX.unsigned_abs())
-            .ok_or_else(|| EnvelopeError::Attempt {
-                found: number.to_string(),
-            }),
+            .ok_or_else(|| EnvelopeError::Attempt { found: number.to_string() }),
     }
 }
 

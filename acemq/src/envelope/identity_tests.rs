@@ -4,10 +4,7 @@ use super::*;
 
 fn properties(headers: &[(&str, Value)]) -> Properties {
     Properties {
-        headers: headers
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), value.clone()))
-            .collect(),
+        headers: headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
         ..Properties::default()
     }
 }
@@ -35,9 +32,7 @@ fn a_minimal_publish_has_exactly_the_headers_of_the_contract() {
     assert_eq!(written.headers["x-acemq-correlation"], Value::from(id));
     assert_eq!(written.headers["x-acemq-attempt"], Value::I32(1));
     assert_eq!(written.headers["x-acemq-version"], Value::I32(1));
-    assert!(
-        matches!(written.headers["x-acemq-first-seen"], Value::I64(ms) if ms > 1_700_000_000_000)
-    );
+    assert!(matches!(written.headers["x-acemq-first-seen"], Value::I64(ms) if ms > 1_700_000_000_000));
     assert_eq!(uuid::Uuid::parse_str(id).unwrap().get_version_num(), 4);
     assert_eq!(id, id.to_lowercase());
 }
@@ -45,40 +40,23 @@ fn a_minimal_publish_has_exactly_the_headers_of_the_contract() {
 #[test]
 fn what_is_written_is_read_again() {
     let cause = Envelope::new("order.placed").with_correlation("flow-1");
-    let envelope = cause
-        .causing("order.packed")
-        .with_version(3)
-        .unwrap()
-        .with_claim("mine")
-        .next_attempt();
+    let envelope = cause.causing("order.packed").with_version(3).unwrap().with_claim("mine").next_attempt();
     let mut written = Properties::default();
     envelope.write(&mut written);
     let read = Envelope::read(&written, "some.key").unwrap();
     assert_eq!(read, envelope);
     assert_eq!(read.causation(), cause.id());
     assert_eq!(read.correlation(), Some("flow-1"));
-    assert_eq!(
-        (read.version(), read.attempt(), read.claim()),
-        (3, 2, Some("mine"))
-    );
+    assert_eq!((read.version(), read.attempt(), read.claim()), (3, 2, Some("mine")));
 }
 
 #[test]
 fn a_foreign_message_is_a_first_attempt_named_after_its_routing_key() {
     let read = Envelope::read(&Properties::default(), "order.placed").unwrap();
-    assert_eq!(
-        (read.kind(), read.attempt(), read.version()),
-        ("order.placed", 1, 1)
-    );
-    assert_eq!(
-        (read.id(), read.correlation(), read.first_seen()),
-        (None, None, None)
-    );
+    assert_eq!((read.kind(), read.attempt(), read.version()), ("order.placed", 1, 1));
+    assert_eq!((read.id(), read.correlation(), read.first_seen()), (None, None, None));
 
-    let with_id = Properties {
-        message_id: Some("m-1".to_owned()),
-        ..Properties::default()
-    };
+    let with_id = Properties { message_id: Some("m-1".to_owned()), ..Properties::default() };
     let read = Envelope::read(&with_id, "k").unwrap();
     assert_eq!((read.id(), read.correlation()), (Some("m-1"), Some("m-1")));
 }
@@ -95,10 +73,7 @@ fn empty_text_counts_as_absent() {
         "key",
     )
     .unwrap();
-    assert_eq!(
-        (read.id(), read.kind(), read.correlation(), read.origin()),
-        (None, "key", None, None)
-    );
+    assert_eq!((read.id(), read.kind(), read.correlation(), read.origin()), (None, "key", None, None));
 }
 
 #[test]
@@ -121,11 +96,7 @@ fn an_attempt_is_read_from_every_type_and_a_senseless_one_is_poison() {
         (Value::from("99999999999999999999"), None),
     ] {
         let read = Envelope::read(&properties(&[("x-acemq-attempt", value.clone())]), "k");
-        assert_eq!(
-            read.ok().map(|envelope| envelope.attempt()),
-            expected,
-            "{value:?}"
-        );
+        assert_eq!(read.ok().map(|envelope| envelope.attempt()), expected, "{value:?}");
     }
 }
 
@@ -139,16 +110,12 @@ fn an_unknown_first_publish_has_no_age_and_a_future_one_is_young() {
         (Value::I64(-5), None),
         (Value::from("yesterday"), None),
     ] {
-        let read =
-            Envelope::read(&properties(&[("x-acemq-first-seen", value.clone())]), "k").unwrap();
+        let read = Envelope::read(&properties(&[("x-acemq-first-seen", value.clone())]), "k").unwrap();
         assert_eq!(read.age(now).map(|age| age.as_secs()), age, "{value:?}");
     }
 }
 
 #[test]
 fn building_is_strict() {
-    assert_eq!(
-        Envelope::new("t").with_version(0),
-        Err(EnvelopeError::Version)
-    );
+    assert_eq!(Envelope::new("t").with_version(0), Err(EnvelopeError::Version));
 }

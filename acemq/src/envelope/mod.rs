@@ -10,5 +10,6 @@ mod value;
 pub use codec::Json;
 pub use codec::{Codec, DecodeError, DefaultCodec};
 pub use identity::{Envelope, EnvelopeError, Route};
+pub(crate) use identity::{count, now_ms};
 pub use properties::Properties;
 pub use value::{Table, Value};

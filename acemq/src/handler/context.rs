@@ -41,11 +41,7 @@ impl Context {
     /// A context for one call of a consumer function.
     #[must_use]
     pub fn new(delivered: Arc<Delivered>, scope: Arc<Scope>, cancelled: CancellationToken) -> Self {
-        Self {
-            delivered,
-            scope,
-            cancelled,
-        }
+        Self { delivered, scope, cancelled }
     }
 
     /// What the message is: id, type, attempt, correlation and so on.
@@ -111,11 +107,7 @@ impl Context {
     /// One header of the application; those of the library are in the [`Envelope`].
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&Value> {
-        if headers::is_reserved(name) {
-            None
-        } else {
-            self.delivered.properties.headers.get(name)
-        }
+        if headers::is_reserved(name) { None } else { self.delivered.properties.headers.get(name) }
     }
 
     /// The headers of the application, without those of the library.

@@ -78,10 +78,7 @@ impl<T> Deref for Message<T> {
 
 impl<T: FromMessage<C>, C> FromMessage<C> for Message<T> {
     fn from_message(context: &Context) -> Result<Self, DecodeError> {
-        Ok(Self {
-            envelope: context.envelope().clone(),
-            body: T::from_message(context)?,
-        })
+        Ok(Self { envelope: context.envelope().clone(), body: T::from_message(context)? })
     }
 }
 
@@ -162,10 +159,9 @@ impl<S: Clone + Send + Sync + 'static> FromContext for State<S> {
     async fn from_context(context: &Context) -> Result<Self, ExtractError> {
         match context.scope().get::<S>() {
             Some(value) => Ok(Self(value.clone())),
-            None => Err(ExtractError::new(format!(
-                "no state of type `{}`: provide it with `App::state`",
-                type_name::<S>()
-            ))),
+            None => {
+                Err(ExtractError::new(format!("no state of type `{}`: provide it with `App::state`", type_name::<S>())))
+            }
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, error::Error, fmt, time::Duration};
 
+use crate::envelope::DecodeError;
+
 /// The longest text of a failure that is kept, in bytes: it travels in a header, and headers have to fit into one frame.
 pub const LONGEST_REASON: usize = 4_096;
 
@@ -66,36 +68,37 @@ impl Ack {
     /// Failed; the policy decides what follows.
     #[must_use]
     pub fn retry(reason: impl Into<String>) -> Self {
-        Self::Retry {
-            reason: cut(reason.into()),
-            after: None,
-        }
+        Self::Retry { reason: cut(reason.into()), after: None }
     }
 
     /// Failed; the next try comes after this wait, if the policy allows one.
     #[must_use]
     pub fn retry_after(reason: impl Into<String>, after: Duration) -> Self {
-        Self::Retry {
-            reason: cut(reason.into()),
-            after: Some(after),
-        }
+        Self::Retry { reason: cut(reason.into()), after: Some(after) }
     }
 
     /// Never to be tried again: to the dead-letter queue.
     #[must_use]
     pub fn dead_letter(reason: impl Into<String>) -> Self {
-        Self::DeadLetter {
-            reason: cut(reason.into()),
-            cause: DeadLetter::Rejected,
-        }
+        Self::DeadLetter { reason: cut(reason.into()), cause: DeadLetter::Rejected }
     }
 
     /// For a person to look at: to the parking queue.
     #[must_use]
     pub fn park(reason: impl Into<String>) -> Self {
-        Self::Park {
-            reason: cut(reason.into()),
-            cause: Park::Asked,
+        Self::Park { reason: cut(reason.into()), cause: Park::Asked }
+    }
+
+    /// Headers that make no sense: to the parking queue.
+    pub(crate) fn poison(reason: String) -> Self {
+        Self::Park { reason: cut(reason), cause: Park::Poison }
+    }
+
+    /// What a body that cannot be read becomes: parked, or tried again when that can help.
+    pub(crate) fn undecodable(error: &DecodeError) -> Self {
+        match error {
+            DecodeError::Unavailable(_) => Self::retry(error.to_string()),
+            _ => Self::Park { reason: cut(error.to_string()), cause: Park::Undecodable },
         }
     }
 
@@ -151,16 +154,10 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// What a failed handler's error asks for: fatal anywhere in the chain dead-letters, anything else is retried.
 pub(crate) fn failed(error: &(dyn Error + 'static)) -> Ack {
     let reason = describe(error);
-    if chain(error).any(|cause| cause.is::<Fatal>()) {
-        Ack::DeadLetter {
-            reason,
-            cause: DeadLetter::Fatal,
-        }
+    if chain(error).any(<dyn Error>::is::<Fatal>) {
+        Ack::DeadLetter { reason, cause: DeadLetter::Fatal }
     } else {
-        Ack::Retry {
-            reason,
-            after: None,
-        }
+        Ack::Retry { reason, after: None }
     }
 }
 
@@ -266,13 +263,7 @@ mod tests {
     fn fatal_is_found_anywhere_in_a_chain() {
         let inner = fatal("no such product");
         let ack = Err::<(), _>(Outer(Box::new(Outer(Box::new(inner))))).into_ack();
-        assert_eq!(
-            ack,
-            Ack::DeadLetter {
-                reason: "outer: no such product".into(),
-                cause: DeadLetter::Fatal
-            }
-        );
+        assert_eq!(ack, Ack::DeadLetter { reason: "outer: no such product".into(), cause: DeadLetter::Fatal });
     }
 
     #[test]
@@ -285,18 +276,13 @@ mod tests {
 
     #[test]
     fn an_error_without_a_text_still_gives_a_sentence() {
-        assert_eq!(
-            Err::<(), _>("").into_ack(),
-            Ack::retry("an error without a text")
-        );
+        assert_eq!(Err::<(), _>("").into_ack(), Ack::retry("an error without a text"));
     }
 
     #[test]
     fn a_reason_is_cut_on_a_character_boundary_and_marked() {
         for text in ["x".repeat(5_000), "ä".repeat(1_000_000), "€".repeat(4_096)] {
-            let Ack::Retry { reason, .. } = Ack::retry(text) else {
-                panic!("not a retry")
-            };
+            let Ack::Retry { reason, .. } = Ack::retry(text) else { panic!("not a retry") };
             assert!(reason.len() <= LONGEST_REASON && reason.len() > LONGEST_REASON - 16);
             assert!(reason.ends_with(" … (cut)"));
         }

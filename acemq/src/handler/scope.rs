@@ -33,9 +33,7 @@ impl Scope {
 
 impl fmt::Debug for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scope")
-            .field("values", &self.values.len())
-            .finish()
+        f.debug_struct("Scope").field("values", &self.values.len()).finish()
     }
 }
 
@@ -54,10 +52,7 @@ pub struct Requirements(Vec<Requirement>);
 impl Requirements {
     /// Needs a value of this type, provided with `App::state`.
     pub fn state<T: 'static>(&mut self) {
-        self.0.push(Requirement {
-            id: TypeId::of::<T>(),
-            type_name: type_name::<T>(),
-        });
+        self.0.push(Requirement { id: TypeId::of::<T>(), type_name: type_name::<T>() });
     }
 
     /// What was asked for, in the order of the arguments.

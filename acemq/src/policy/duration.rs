@@ -142,11 +142,7 @@ mod tests {
             ("99999999999999999999s", Err(DurationError::TooLong)),
             ("18446744073709551615d", Err(DurationError::TooLong)),
         ] {
-            assert_eq!(
-                try_duration(text),
-                expected.map(Duration::from_millis),
-                "{text:?}"
-            );
+            assert_eq!(try_duration(text), expected.map(Duration::from_millis), "{text:?}");
         }
     }
 

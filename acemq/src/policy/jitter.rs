@@ -29,22 +29,13 @@ impl Jitter {
     /// Varies `delay` by up to `share` of it in both directions; never under a millisecond, never over ten years.
     #[must_use]
     pub fn apply(&self, delay: Duration, share: f64) -> Duration {
-        let delay = delay.clamp(
-            Duration::from_millis(1),
-            Duration::from_millis(LONGEST_WAIT_MS),
-        );
+        let delay = delay.clamp(Duration::from_millis(1), Duration::from_millis(LONGEST_WAIT_MS));
         let share = share.clamp(0.0, 1.0);
         if share == 0.0 || share.is_nan() {
             return delay;
         }
-        let chance: f64 = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .random();
-        delay
-            .mul_f64(1.0 + (2.0 * chance - 1.0) * share)
-            .max(Duration::from_millis(1))
+        let chance: f64 = self.0.lock().unwrap_or_else(PoisonError::into_inner).random();
+        delay.mul_f64(1.0 + (2.0 * chance - 1.0) * share).max(Duration::from_millis(1))
     }
 }
 
@@ -56,14 +47,9 @@ mod tests {
     fn jitter_spreads_both_ways_around_the_delay_and_stays_in_its_bounds() {
         let jitter = Jitter::seeded(7);
         let delay = Duration::from_secs(10);
-        let draws: Vec<f64> = (0..10_000)
-            .map(|_| jitter.apply(delay, 0.2).as_secs_f64())
-            .collect();
+        let draws: Vec<f64> = (0..10_000).map(|_| jitter.apply(delay, 0.2).as_secs_f64()).collect();
         assert!(draws.iter().all(|seconds| (8.0..=12.0).contains(seconds)));
-        assert!(
-            draws.iter().any(|seconds| *seconds < 8.1)
-                && draws.iter().any(|seconds| *seconds > 11.9)
-        );
+        assert!(draws.iter().any(|seconds| *seconds < 8.1) && draws.iter().any(|seconds| *seconds > 11.9));
         let mean = draws.iter().sum::<f64>() / 10_000.0;
         assert!((9.95..=10.05).contains(&mean), "{mean}");
     }
@@ -82,13 +68,7 @@ mod tests {
             assert!(jitter.apply(Duration::from_millis(1), 1.0) >= Duration::from_millis(1));
         }
         assert_eq!(jitter.apply(Duration::ZERO, 0.0), Duration::from_millis(1));
-        assert_eq!(
-            jitter.apply(Duration::MAX, 0.0),
-            Duration::from_millis(LONGEST_WAIT_MS)
-        );
-        assert_eq!(
-            jitter.apply(Duration::from_secs(1), f64::NAN),
-            Duration::from_secs(1)
-        );
+        assert_eq!(jitter.apply(Duration::MAX, 0.0), Duration::from_millis(LONGEST_WAIT_MS));
+        assert_eq!(jitter.apply(Duration::from_secs(1), f64::NAN), Duration::from_secs(1));
     }
 }

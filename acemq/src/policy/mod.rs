@@ -66,12 +66,7 @@ impl RetryPolicy {
     /// the consumer vary by a fifth, so that messages that failed together do not come back together.
     #[must_use]
     pub const fn exponential(attempts: u32, first: Duration, max: Duration) -> Self {
-        Self::with(
-            Some(attempts),
-            first,
-            Growth::Doubling { max: Some(max) },
-            0.2,
-        )
+        Self::with(Some(attempts), first, Growth::Doubling { max: Some(max) }, 0.2)
     }
 
     /// Like [`RetryPolicy::exponential`], without a longest wait.
@@ -144,11 +139,7 @@ impl RetryPolicy {
             Growth::Doubling { max } => {
                 let doublings = attempt.saturating_sub(1);
                 let grown = if doublings >= u32::BITS {
-                    if self.first.is_zero() {
-                        Duration::ZERO
-                    } else {
-                        Duration::MAX
-                    }
+                    if self.first.is_zero() { Duration::ZERO } else { Duration::MAX }
                 } else {
                     self.first.saturating_mul(1 << doublings)
                 };
@@ -165,11 +156,7 @@ impl RetryPolicy {
     #[must_use]
     pub const fn place(&self, delay: Duration) -> Place {
         let threshold = millis(self.wait_in_broker_from);
-        if threshold > 0 && millis(delay) >= threshold {
-            Place::Broker
-        } else {
-            Place::Consumer
-        }
+        if threshold > 0 && millis(delay) >= threshold { Place::Broker } else { Place::Consumer }
     }
 
     /// What follows when delivery number `attempt` of a message of this age failed; an unknown age is young.
@@ -187,10 +174,7 @@ impl RetryPolicy {
             return Decision::GiveUp(GiveUp::TooOld);
         }
         let delay = self.delay(attempt);
-        Decision::Wait {
-            delay,
-            place: self.place(delay),
-        }
+        Decision::Wait { delay, place: self.place(delay) }
     }
 }
 

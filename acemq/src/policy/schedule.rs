@@ -36,20 +36,12 @@ impl Iterator for Schedule {
 
     fn next(&mut self) -> Option<Step> {
         let attempt = self.attempt;
-        if self
-            .policy
-            .attempts()
-            .is_some_and(|attempts| attempt >= attempts)
-        {
+        if self.policy.attempts().is_some_and(|attempts| attempt >= attempts) {
             return None;
         }
         self.attempt = attempt.saturating_add(1);
         let delay = self.policy.delay(attempt);
-        Some(Step {
-            attempt,
-            delay,
-            place: self.policy.place(delay),
-        })
+        Some(Step { attempt, delay, place: self.policy.place(delay) })
     }
 }
 
@@ -57,10 +49,7 @@ impl RetryPolicy {
     /// The waits of this policy in their order, one fewer than there are attempts, without jitter.
     #[must_use]
     pub const fn schedule(&self) -> Schedule {
-        Schedule {
-            policy: *self,
-            attempt: 1,
-        }
+        Schedule { policy: *self, attempt: 1 }
     }
 
     /// The distinct waits that are spent in the broker, shortest first.

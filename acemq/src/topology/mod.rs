@@ -1,5 +1,16 @@
 //! What a consumer needs on the broker, as values.
 
+mod names;
+mod plan;
+mod refusal;
+
+pub use names::{DEAD_LETTER_EXCHANGE, LONGEST_NAME, RETRY_EXCHANGE, dead_letter_queue, parking_queue, rung_queue};
+pub use plan::plan;
+pub use refusal::DeclareError;
+pub(crate) use refusal::remedy;
+
+use std::fmt;
+
 use crate::envelope::Table;
 
 /// One thing to declare or to check.
@@ -44,4 +55,16 @@ pub enum ExchangeKind {
     Fanout,
     /// By pattern.
     Topic,
+}
+
+impl fmt::Display for Declaration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exchange { name, .. } => write!(f, "exchange `{name}`"),
+            Self::Queue { name, .. } | Self::QueueExists { name } => write!(f, "queue `{name}`"),
+            Self::Binding { queue, exchange, routing_key } => {
+                write!(f, "the binding of queue `{queue}` to exchange `{exchange}` on `{routing_key}`")
+            }
+        }
+    }
 }

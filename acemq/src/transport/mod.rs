@@ -16,6 +16,7 @@ use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream::BoxStream};
 use tokio::sync::watch;
 
+pub use crate::topology::DeclareError;
 use crate::{envelope::Properties, topology::Declaration};
 
 /// What a connection is for. While the broker blocks publishers it no longer reads a connection that has published, so a
@@ -40,25 +41,32 @@ pub trait Transport: fmt::Debug + Send + Sync + 'static {
     fn connect(&self, role: Role) -> BoxFuture<'_, Result<Arc<dyn Connection>, ConnectError>>;
 }
 
+impl<T: Transport + ?Sized> Transport for Arc<T> {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn address(&self) -> String {
+        (**self).address()
+    }
+
+    fn connect(&self, role: Role) -> BoxFuture<'_, Result<Arc<dyn Connection>, ConnectError>> {
+        (**self).connect(role)
+    }
+}
+
 /// One connection, from its opening to its end.
 pub trait Connection: fmt::Debug + Send + Sync + 'static {
     /// Declares or checks one thing, on a channel of its own that is closed again: a refusal harms nothing else.
     fn declare<'a>(&'a self, wanted: &'a Declaration) -> BoxFuture<'a, Result<(), DeclareError>>;
 
     /// Opens a channel and consumes from a queue on it.
-    fn subscribe<'a>(
-        &'a self,
-        wanted: &'a Subscribe,
-    ) -> BoxFuture<'a, Result<Subscription, DeclareError>>;
+    fn subscribe<'a>(&'a self, wanted: &'a Subscribe) -> BoxFuture<'a, Result<Subscription, DeclareError>>;
 
     /// Publishes, mandatory unless the message says otherwise, and waits for the confirm.
     ///
     /// The message is handed over before this returns: dropping the future abandons the answer, not the publish.
-    fn publish(
-        &self,
-        message: Outgoing,
-        lane: Lane,
-    ) -> BoxFuture<'static, Result<Routing, PublishError>>;
+    fn publish(&self, message: Outgoing, lane: Lane) -> BoxFuture<'static, Result<Routing, PublishError>>;
 
     /// The state of the connection, and its changes. The last one is always [`ConnectionState::Closed`].
     fn state(&self) -> watch::Receiver<ConnectionState>;
@@ -115,9 +123,7 @@ pub struct Subscription {
 
 impl fmt::Debug for Subscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subscription")
-            .field("channel", &self.channel)
-            .finish_non_exhaustive()
+        f.debug_struct("Subscription").field("channel", &self.channel).finish_non_exhaustive()
     }
 }
 
@@ -265,9 +271,7 @@ pub enum ConnectError {
         why: String,
     },
     /// Nobody answers at the address.
-    #[error(
-        "no broker answers at {address}: {why}; check that it runs and that the address is right"
-    )]
+    #[error("no broker answers at {address}: {why}; check that it runs and that the address is right")]
     Unreachable {
         /// Host and port.
         address: String,
@@ -283,9 +287,7 @@ pub enum ConnectError {
         user: String,
     },
     /// The virtual host does not exist, or the user may not use it.
-    #[error(
-        "virtual host `{vhost}` at {address} does not exist, or user `{user}` may not use it: {why}"
-    )]
+    #[error("virtual host `{vhost}` at {address} does not exist, or user `{user}` may not use it: {why}")]
     Vhost {
         /// Host and port.
         address: String,
@@ -318,55 +320,8 @@ impl ConnectError {
     /// Whether trying again later can help.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        matches!(
-            self,
-            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Other { .. }
-        )
+        matches!(self, Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Other { .. })
     }
-}
-
-/// A declaration, a check or a subscription that the broker refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DeclareError {
-    /// 404: it does not exist.
-    #[error("{object} does not exist")]
-    Missing {
-        /// The thing, such as ``queue `orders` ``.
-        object: String,
-    },
-    /// 406: it exists with other properties.
-    #[error("{object} exists with other properties: {text}")]
-    Mismatch {
-        /// The thing.
-        object: String,
-        /// The broker's words, which name the argument, the value there and the value wanted.
-        text: String,
-    },
-    /// 403: the user may not.
-    #[error("the user may not use {object}: {text}")]
-    Denied {
-        /// The thing.
-        object: String,
-        /// The broker's words, which name the permission.
-        text: String,
-    },
-    /// Anything else that the broker answered, such as 405 for a queue of another connection.
-    #[error("the broker refused {object}: {text}")]
-    Refused {
-        /// The thing.
-        object: String,
-        /// The broker's words.
-        text: String,
-    },
-    /// No answer: the connection is gone or slow. Trying again on another one can help.
-    #[error("the connection was lost while {object} was asked for: {why}")]
-    Lost {
-        /// The thing.
-        object: String,
-        /// The reason.
-        why: String,
-    },
 }
 
 /// Why a channel ended under its subscription.
