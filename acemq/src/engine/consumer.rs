@@ -1,0 +1,293 @@
+//! One consumer, from its first subscription to its last settlement, over every loss of its channel.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures_util::StreamExt;
+use tokio::{sync::watch, time::Instant};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    account::Account,
+    backoff::Backoff,
+    claims::Claims,
+    driver::{Origin, drive},
+    gate::Gate,
+    link::{Incarnation, Link},
+    machine::{ClaimRules, Rules},
+};
+use crate::{
+    handler::Scope,
+    policy::Jitter,
+    registry::{Registration, RungKind},
+    telemetry::ConsumerTelemetry,
+    topology::{self, Declaration, DeclareError},
+    transport::{Subscribe, Subscription},
+};
+
+/// A subscription that lived this long was a success, and its loss is met with a try at once.
+const SETTLED_AFTER: Duration = Duration::from_secs(10);
+
+/// How long the deliveries of a closing channel may take to come to rest after their handlers were abandoned.
+const REST: Duration = Duration::from_secs(1);
+
+/// The steps of a shutdown, each of which implies those before it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Phase {
+    /// Nothing new is taken, nothing waits.
+    pub(crate) closing: CancellationToken,
+    /// Handlers are told to stop.
+    pub(crate) cancel: CancellationToken,
+    /// Handlers are no longer waited for.
+    pub(crate) abandon: CancellationToken,
+}
+
+impl Phase {
+    /// A phase that follows another one and can also go ahead of it.
+    pub(crate) fn child(&self) -> Self {
+        Self {
+            closing: self.closing.child_token(),
+            cancel: self.cancel.child_token(),
+            abandon: self.abandon.child_token(),
+        }
+    }
+}
+
+/// One consumer of the running application.
+#[derive(Debug)]
+pub(crate) struct Consumer {
+    pub(crate) name: Arc<str>,
+    pub(crate) queue: Arc<str>,
+    pub(crate) registration: Registration,
+    pub(crate) rules: Rules,
+    pub(crate) scope: Arc<Scope>,
+    pub(crate) claims: Option<Claims>,
+    pub(crate) gate: Gate,
+    pub(crate) account: Account,
+    pub(crate) jitter: Jitter,
+    pub(crate) phase: Phase,
+    pub(crate) telemetry: ConsumerTelemetry,
+    pub(crate) publish: Link,
+    consume: Link,
+    plan: Vec<Declaration>,
+    life: watch::Sender<Life>,
+    last: Mutex<Last>,
+}
+
+/// Whether the consumer receives messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// Not yet.
+    Starting,
+    /// The broker has it as a consumer.
+    Subscribed,
+    /// It had, or could not have it; another try follows.
+    Degraded {
+        /// Why.
+        why: String,
+    },
+    /// It has ended, and all of its deliveries are settled or given back.
+    Closed,
+}
+
+/// What was last seen of a consumer.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Last {
+    pub(crate) error: Option<String>,
+    /// How often it subscribed again.
+    pub(crate) resubscribed: u64,
+}
+
+/// What a consumer is made of.
+pub(crate) struct Parts {
+    pub(crate) registration: Registration,
+    pub(crate) rungs: RungKind,
+    pub(crate) scope: Arc<Scope>,
+    pub(crate) claims: Option<Claims>,
+    pub(crate) phase: Phase,
+    pub(crate) consume: Link,
+    pub(crate) publish: Link,
+}
+
+/// A declaration that was refused, with its consumer.
+#[derive(Debug, Clone)]
+pub(crate) struct Refusal {
+    pub(crate) declaration: Declaration,
+    pub(crate) error: DeclareError,
+}
+
+impl Consumer {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { registration, rungs, scope, claims, phase, consume, publish } = parts;
+        let spec = registration.spec;
+        let queue: Arc<str> = spec.queue.into();
+        Self {
+            name: registration.name.into(),
+            rules: Rules {
+                policy: spec.retry,
+                claims: claims.as_ref().map(|claims| ClaimRules {
+                    in_progress_delay: claims.settings().in_progress_delay,
+                    no_id: claims.settings().no_id,
+                }),
+            },
+            scope,
+            claims,
+            gate: Gate::new(spec.concurrency.min(spec.prefetch).max(1)),
+            account: Account::new(),
+            jitter: Jitter::random(),
+            phase,
+            telemetry: ConsumerTelemetry::new(&queue),
+            publish,
+            consume,
+            plan: topology::plan(&spec, spec.rungs.unwrap_or(rungs)),
+            life: watch::Sender::new(Life::Starting),
+            last: Mutex::default(),
+            queue,
+            registration,
+        }
+    }
+
+    pub(crate) fn life(&self) -> watch::Receiver<Life> {
+        self.life.subscribe()
+    }
+
+    pub(crate) fn last(&self) -> Last {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Declares everything that the consumer needs.
+    pub(crate) async fn declare(&self, incarnation: &Incarnation) -> Result<(), Refusal> {
+        for declaration in &self.plan {
+            incarnation
+                .connection
+                .declare(declaration)
+                .await
+                .map_err(|error| Refusal { declaration: declaration.clone(), error })?;
+        }
+        Ok(())
+    }
+
+    /// Consumes until the application closes; whatever ends a subscription, another one follows.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut backoff = Backoff::new();
+        let mut first = true;
+        while let Some(incarnation) = self.next_incarnation().await {
+            let started = Instant::now();
+            // At the start the application has declared everything of every consumer.
+            let why = match if first { Ok(()) } else { self.declare(&incarnation).await } {
+                Ok(()) => match self.subscribe(&incarnation).await {
+                    Ok(subscription) => self.consume(subscription).await,
+                    Err(error) => Some(error.to_string()),
+                },
+                Err(Refusal { declaration, error }) => {
+                    Some(format!("{error}; {}", topology::remedy(&declaration, &error)))
+                }
+            };
+            first = false;
+            let Some(why) = why else { break };
+            if started.elapsed() >= SETTLED_AFTER {
+                backoff.reset();
+            }
+            self.degrade(why);
+            let wait = backoff.next();
+            tokio::select! {
+                biased;
+                () = self.phase.closing.cancelled() => break,
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        self.life.send_replace(Life::Closed);
+    }
+
+    async fn next_incarnation(&self) -> Option<Incarnation> {
+        tokio::select! {
+            biased;
+            () = self.phase.closing.cancelled() => None,
+            incarnation = self.consume.up() => incarnation,
+        }
+    }
+
+    async fn subscribe(&self, incarnation: &Incarnation) -> Result<Subscription, DeclareError> {
+        let wanted = Subscribe {
+            queue: self.queue.to_string(),
+            prefetch: self.registration.spec.prefetch.max(1),
+            tag: format!("{}@{}", self.name, self.queue),
+        };
+        incarnation.connection.subscribe(&wanted).await
+    }
+
+    /// Takes deliveries until the subscription ends; says why, or nothing at a shutdown.
+    async fn consume(self: &Arc<Self>, subscription: Subscription) -> Option<String> {
+        let Subscription { mut deliveries, channel } = subscription;
+        let lost = CancellationToken::new();
+        let origin = Origin { channel, lost: lost.clone() };
+        // However this ends, what waits for the channel must not wait on.
+        let _lost = lost.clone().drop_guard();
+        let tasks = TaskTracker::new();
+        self.subscribed();
+        let why = loop {
+            let item = tokio::select! {
+                biased;
+                () = self.phase.closing.cancelled() => break None,
+                item = deliveries.next() => item,
+            };
+            match item {
+                Some(Ok(incoming)) => {
+                    self.account.arrived();
+                    let place = self.gate.queue();
+                    tasks.spawn(drive(Arc::clone(self), origin.clone(), incoming, place));
+                }
+                Some(Err(error)) => break Some(error.why),
+                None => {
+                    break Some("the broker cancelled the consumer: its queue was deleted, or it timed out".to_owned());
+                }
+            }
+        };
+        if why.is_some() {
+            lost.cancel();
+        } else {
+            origin.channel.cancel().await;
+            // What the broker had already sent goes back, unseen by any handler.
+            while let Some(Ok(incoming)) = deliveries.next().await {
+                self.account.arrived();
+                let place = self.gate.queue();
+                tasks.spawn(drive(Arc::clone(self), origin.clone(), incoming, place));
+            }
+        }
+        drop(deliveries);
+        tasks.close();
+        if why.is_none() {
+            let abandoned = async {
+                self.phase.abandon.cancelled().await;
+                tokio::time::sleep(REST).await;
+            };
+            tokio::select! {
+                biased;
+                () = tasks.wait() => {}
+                () = abandoned => {}
+            }
+        }
+        origin.channel.close().await;
+        why
+    }
+
+    fn subscribed(&self) {
+        let again = *self.life.borrow() != Life::Starting;
+        if again {
+            self.last.lock().unwrap_or_else(PoisonError::into_inner).resubscribed += 1;
+            tracing::info!(consumer = %self.name, queue = %self.queue, "consuming again");
+        }
+        self.life.send_replace(Life::Subscribed);
+    }
+
+    fn degrade(&self, why: String) {
+        let repeated = matches!(&*self.life.borrow(), Life::Degraded { why: before } if *before == why);
+        if !repeated {
+            tracing::warn!(consumer = %self.name, queue = %self.queue, why, "the consumer stopped; trying again");
+        }
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).error = Some(why.clone());
+        self.life.send_replace(Life::Degraded { why });
+    }
+}

@@ -1,0 +1,298 @@
+//! Takes one delivery through its machine: does what the machine says, and tells it what happened.
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use futures_util::FutureExt;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    account::Stage,
+    claims::Held,
+    consumer::Consumer,
+    gate::{Place, Slot},
+    hop,
+    machine::{Effect, Event, Facts, Machine, Move, Outcome},
+};
+use crate::{
+    envelope::{Envelope, Properties},
+    handler::{Ack, Context, Delivered, panic_text},
+    telemetry::Settlement,
+    transport::{Channel, Incoming, Lane, PublishError, Routing, Settled, Verdict},
+};
+
+/// Where a delivery came from, and where it is settled.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    pub(crate) channel: Arc<dyn Channel>,
+    /// Cancelled when the channel is gone.
+    pub(crate) lost: CancellationToken,
+}
+
+/// One delivery on its way.
+struct Driver {
+    consumer: Arc<Consumer>,
+    origin: Origin,
+    tag: u64,
+    context: Context,
+    /// Whether the headers made sense; if not, the copy keeps the attempt that it came with.
+    readable: bool,
+    claim: Option<Held>,
+    cancel: CancellationToken,
+    slot: Option<Slot>,
+    stage: Stage,
+    handled_for: Option<Duration>,
+}
+
+/// Takes a delivery from its arrival to its settlement.
+pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Incoming, place: Place) {
+    let tag = incoming.tag;
+    let slot = tokio::select! {
+        biased;
+        () = consumer.phase.closing.cancelled() => None,
+        () = origin.lost.cancelled() => None,
+        slot = place.slot() => Some(slot),
+    };
+    let Some(slot) = slot else {
+        // No handler has seen it: back as it came.
+        let outcome = match origin.channel.settle(tag, Verdict::Requeue) {
+            Settled::Done => Outcome::Requeued,
+            Settled::Gone => Outcome::Lost,
+        };
+        consumer.account.settled(Stage::Held, outcome);
+        return;
+    };
+    let (envelope, unfit) = match Envelope::read(&incoming.properties, &incoming.routing_key) {
+        Ok(envelope) => (envelope, None),
+        Err(error) => (Envelope::new(incoming.routing_key.clone()), Some(Ack::poison(error.to_string()))),
+    };
+    let readable = unfit.is_none();
+    let mut facts = Facts { attempt: envelope.attempt(), unfit, has_key: false };
+    let cancel = consumer.phase.cancel.child_token();
+    let delivered = Arc::new(Delivered {
+        queue: Arc::clone(&consumer.queue),
+        consumer: Arc::clone(&consumer.name),
+        exchange: incoming.exchange,
+        routing_key: incoming.routing_key,
+        redelivered: incoming.redelivered,
+        envelope,
+        properties: incoming.properties,
+        body: incoming.body,
+    });
+    let context = Context::new(delivered, Arc::clone(&consumer.scope), cancel.clone());
+    let claim = match &consumer.claims {
+        Some(claims) if readable => claims.of(&context, &mut facts),
+        _ => None,
+    };
+    let driver = Driver {
+        consumer,
+        origin,
+        tag,
+        context,
+        readable,
+        claim,
+        cancel,
+        slot: Some(slot),
+        stage: Stage::Held,
+        handled_for: None,
+    };
+    driver.run(facts).await;
+}
+
+impl Driver {
+    async fn run(mut self, facts: Facts) {
+        let (mut machine, mut step) = Machine::start(self.consumer.rules, facts);
+        let outcome = loop {
+            if let Some(note) = step.note {
+                self.consumer.telemetry.note(&self.context, note);
+            }
+            if !matches!(step.effect, Effect::Claim | Effect::Run) {
+                // Only handlers take a slot; what waits or moves does not keep others from running.
+                self.slot = None;
+            }
+            let event = match step.effect {
+                Effect::Done(outcome) => break outcome,
+                Effect::Claim => self.claim().await,
+                Effect::Run => {
+                    self.enter(Stage::Running);
+                    self.handle().await
+                }
+                Effect::Wait { delay, jitter } => {
+                    self.enter(Stage::Waiting);
+                    self.wait(delay, jitter).await
+                }
+                Effect::Move(copy) => {
+                    self.enter(Stage::Settling);
+                    self.publish(&copy).await
+                }
+                Effect::Confirm => {
+                    self.enter(Stage::Settling);
+                    self.confirm().await
+                }
+                Effect::Release => {
+                    self.enter(Stage::Settling);
+                    self.release().await
+                }
+                Effect::Ack => self.settle(Verdict::Ack),
+                Effect::Requeue => self.settle(Verdict::Requeue),
+            };
+            if self.consumer.phase.closing.is_cancelled() {
+                machine.close();
+            }
+            if self.cancel.is_cancelled() {
+                machine.cancel();
+            }
+            if self.origin.lost.is_cancelled() {
+                machine.lose_channel();
+            }
+            step = machine.on(event);
+        };
+        self.consumer.telemetry.settled(&Settlement { context: &self.context, outcome, handled_for: self.handled_for });
+        self.consumer.account.settled(self.stage, outcome);
+    }
+
+    fn enter(&mut self, stage: Stage) {
+        self.consumer.account.moved(self.stage, stage);
+        self.stage = stage;
+    }
+
+    fn settle(&mut self, verdict: Verdict) -> Event {
+        self.enter(Stage::Settling);
+        Event::Settled(self.origin.channel.settle(self.tag, verdict))
+    }
+
+    async fn claim(&self) -> Event {
+        let Some(claim) = &self.claim else {
+            return Event::StoreUnreachable;
+        };
+        match claim.claim().await {
+            Ok(claim) => Event::Claimed(claim),
+            Err(error) => {
+                tracing::warn!(consumer = %self.consumer.name, %error, "a message could not be claimed; it goes back");
+                Event::StoreUnreachable
+            }
+        }
+    }
+
+    async fn confirm(&self) -> Event {
+        let Some(claim) = &self.claim else {
+            return Event::Confirmed(None);
+        };
+        match claim.confirm().await {
+            Ok(fenced) => Event::Confirmed(Some(fenced)),
+            Err(error) => {
+                tracing::error!(
+                    consumer = %self.consumer.name,
+                    id = self.context.envelope().id(),
+                    %error,
+                    "a handled message could not be marked: a duplicate of it would run"
+                );
+                Event::Confirmed(None)
+            }
+        }
+    }
+
+    async fn release(&self) -> Event {
+        if let Some(claim) = &self.claim {
+            claim.release().await;
+        }
+        Event::Released
+    }
+
+    async fn wait(&self, delay: Duration, jitter: f64) -> Event {
+        let delay = self.consumer.jitter.apply(delay, jitter);
+        tokio::select! {
+            biased;
+            () = self.consumer.phase.closing.cancelled() => Event::WaitEnded,
+            () = self.origin.lost.cancelled() => Event::WaitEnded,
+            () = tokio::time::sleep(delay) => Event::Elapsed,
+        }
+    }
+
+    /// Runs the handler in this task, so that whatever it does, panics included, ends in an event.
+    async fn handle(&mut self) -> Event {
+        let started = Instant::now();
+        let invoke = self.consumer.registration.invoke;
+        let context = self.context.clone();
+        // Inside the future, since the handler's first steps may panic too.
+        let call = AssertUnwindSafe(async move { invoke(context).await }).catch_unwind();
+        let mut call = Box::pin(call);
+        let lease = async {
+            match &self.claim {
+                Some(claim) => claim.renew_until_lost().await,
+                None => std::future::pending().await,
+            }
+        };
+        let deadline = async {
+            match self.consumer.registration.spec.timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        let watch = async {
+            lease.await;
+            // The handler is told, and may still end by itself; what it returns no longer counts.
+            self.cancel.cancel();
+            std::future::pending::<()>().await;
+        };
+        let event = tokio::select! {
+            biased;
+            returned = &mut call => match returned {
+                Ok(ack) => Event::Returned { ack, age: self.age() },
+                Err(payload) => {
+                    let ack = Ack::retry(format!("the handler panicked: {}", panic_text(&*payload)));
+                    Event::Returned { ack, age: self.age() }
+                }
+            },
+            () = self.consumer.phase.abandon.cancelled() => Event::Interrupted,
+            () = deadline => {
+                let timeout = self.consumer.registration.spec.timeout.unwrap_or_default();
+                let ack = Ack::retry(format!("the handler took longer than {timeout:?}"));
+                Event::Returned { ack, age: self.age() }
+            }
+            () = watch => Event::Interrupted,
+        };
+        self.handled_for = Some(started.elapsed());
+        // What the handler left behind may panic too, and a panic here would leave the delivery unsettled.
+        match std::panic::catch_unwind(AssertUnwindSafe(move || drop(call))) {
+            Ok(()) => event,
+            Err(payload) => {
+                let ack = Ack::retry(format!("the handler panicked when it was dropped: {}", panic_text(&*payload)));
+                Event::Returned { ack, age: self.age() }
+            }
+        }
+    }
+
+    fn age(&self) -> Option<Duration> {
+        self.context.envelope().age(SystemTime::now())
+    }
+
+    async fn publish(&self, copy: &Move) -> Event {
+        let original: &Properties = self.context.properties();
+        let message = hop::copy(&self.consumer.queue, original, self.readable, self.context.body().clone(), copy);
+        let published = tokio::select! {
+            biased;
+            published = self.consumer.publish.publish(message, Lane::Hop) => published,
+            () = self.consumer.phase.abandon.cancelled() => return Event::MoveFailed,
+        };
+        match published {
+            Ok(Routing::Routed) => Event::Moved,
+            Ok(Routing::Returned { text }) => {
+                let queue = hop::target(&self.consumer.queue, copy.target);
+                tracing::warn!(consumer = %self.consumer.name, queue, text, "a queue is missing: the copy was returned");
+                Event::Unroutable
+            }
+            Err(PublishError::Refused { why }) => {
+                tracing::debug!(consumer = %self.consumer.name, why, "a copy could not be sent yet");
+                Event::MoveRefused
+            }
+            Err(error) => {
+                tracing::warn!(consumer = %self.consumer.name, %error, "a copy did not arrive");
+                Event::MoveFailed
+            }
+        }
+    }
+}

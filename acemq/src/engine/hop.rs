@@ -1,0 +1,71 @@
+//! Moving a message: the copy that is published in place of the original.
+
+use super::machine::{Move, Target};
+use crate::{
+    envelope::{Properties, Value, headers},
+    handler::cut,
+    topology::{dead_letter_queue, parking_queue, rung_queue},
+    transport::Outgoing,
+};
+
+/// Headers that belong to the broker, and why a copy must not carry them.
+const BROKER_HEADERS: [&str; 11] = [
+    // RabbitMQ counts on from these when a client sends them back (3.x), or drops them (4.x): either way they would lie.
+    "x-death",
+    "x-first-death-exchange",
+    "x-first-death-queue",
+    "x-first-death-reason",
+    "x-last-death-exchange",
+    "x-last-death-queue",
+    "x-last-death-reason",
+    // Redeliveries of the original, not of the copy.
+    "x-delivery-count",
+    "x-acquired-count",
+    // These make the broker route the copy to further queues, as the publisher's publish did before.
+    "CC",
+    "BCC",
+];
+
+/// The copy of a message for another place.
+///
+/// It keeps the body, every property and every header with its type, except what [`BROKER_HEADERS`] lists and these
+/// properties: `expiration`, which would end the copy's life or its wait early; `user_id`, which the broker refuses from
+/// anybody but that user; and `delivery_mode`, since what acemq moves is always persistent.
+pub(crate) fn copy(queue: &str, original: &Properties, readable: bool, body: bytes::Bytes, to: &Move) -> Outgoing {
+    let mut properties = original.clone();
+    properties.expiration = None;
+    properties.user_id = None;
+    properties.delivery_mode = Some(2);
+    for name in BROKER_HEADERS {
+        properties.headers.remove(name);
+    }
+    let table = &mut properties.headers;
+    // A senseless attempt stays as it is, for whoever looks at the message.
+    if readable {
+        table.insert(headers::ATTEMPT.to_owned(), crate::envelope::count(to.attempt));
+    }
+    // The age of a message counts from somewhere: a foreign one's from its first move.
+    if !table.contains_key(headers::FIRST_SEEN) {
+        let now = i64::try_from(crate::envelope::now_ms()).unwrap_or(i64::MAX);
+        table.insert(headers::FIRST_SEEN.to_owned(), Value::I64(now));
+    }
+    match &to.reason {
+        Some(reason) => {
+            table.insert(headers::ERROR.to_owned(), Value::from(cut(reason.to_string())));
+        }
+        None => {
+            table.remove(headers::ERROR);
+        }
+    }
+    Outgoing { exchange: String::new(), routing_key: target(queue, to.target), mandatory: true, properties, body }
+}
+
+/// The queue of a target.
+pub(crate) fn target(queue: &str, target: Target) -> String {
+    match target {
+        Target::Source => queue.to_owned(),
+        Target::Rung(delay) => rung_queue(queue, delay),
+        Target::DeadLetter => dead_letter_queue(queue),
+        Target::Parked => parking_queue(queue),
+    }
+}
