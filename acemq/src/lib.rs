@@ -11,10 +11,21 @@ pub mod idempotency;
 pub mod topology;
 pub mod transport;
 
+// What runs it
+mod app;
+mod drain;
+pub mod engine;
+mod error;
+pub mod health;
+mod publisher;
+mod telemetry;
+
 #[doc(hidden)]
 pub mod __private;
 
-pub use handler::{
-    Ack, Context, ExtractError, Fatal, FromContext, FromMessage, Message, Raw, State, Text, fatal,
-};
+pub use app::{App, DRAIN_TIMEOUT, GRACE, OnRefusal, Running, run};
+pub use drain::Drained;
+pub use error::Error;
+pub use handler::{Ack, Context, ExtractError, Fatal, FromContext, FromMessage, Message, Raw, State, Text, fatal};
 pub use policy::RetryPolicy;
+pub use publisher::{Publication, Publisher, Receipt, SendError};

@@ -1,0 +1,223 @@
+//! The application: collects the consumers, checks them, starts them, and closes them together.
+
+mod config;
+mod running;
+mod signals;
+mod start;
+mod validate;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use crate::{
+    Drained, Error,
+    handler::Scope,
+    idempotency::ClaimStore,
+    registry::{self, Consumer, Registration, RungKind},
+    transport::Transport,
+};
+
+pub use running::Running;
+
+/// How long running handlers may take at a shutdown, unless the application says otherwise: less than the 30 seconds that
+/// Kubernetes gives a process.
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long handlers get to end after they have been told to stop.
+pub const GRACE: Duration = Duration::from_secs(5);
+
+/// An application that is being put together.
+///
+/// # Examples
+/// ```
+/// use acemq::App;
+///
+/// #[derive(Clone)]
+/// struct Database;
+///
+/// # async fn example() -> Result<(), acemq::Error> {
+/// let running = App::new().url("memory://shop").state(Database).start().await?;
+/// running.close().await;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+#[must_use = "an application does nothing before `run` or `start`"]
+pub struct App {
+    url: Option<String>,
+    transport: Option<Arc<dyn Transport>>,
+    scope: Scope,
+    consumers: Option<Vec<Registration>>,
+    stores: BTreeMap<&'static str, Arc<dyn ClaimStore>>,
+    default_store: Option<Arc<dyn ClaimStore>>,
+    rungs: RungKind,
+    refusal: OnRefusal,
+    drain_timeout: Duration,
+    grace: Duration,
+    origin: Option<String>,
+}
+
+/// What a refused declaration means for the application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnRefusal {
+    /// The application does not start.
+    #[default]
+    Fail,
+    /// The other consumers start; the refused one is degraded, and tries again until the broker accepts it.
+    Degrade,
+}
+
+impl Default for App {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl App {
+    /// An application with every annotated consumer of the program, on `amqp://localhost:5672`.
+    pub fn new() -> Self {
+        Self {
+            url: None,
+            transport: None,
+            scope: Scope::default(),
+            consumers: None,
+            stores: BTreeMap::new(),
+            default_store: None,
+            rungs: RungKind::default(),
+            refusal: OnRefusal::default(),
+            drain_timeout: DRAIN_TIMEOUT,
+            grace: GRACE,
+            origin: None,
+        }
+    }
+
+    /// An application with the settings of the environment: `ACEMQ_URL` and `ACEMQ_DRAIN_TIMEOUT`.
+    ///
+    /// # Errors
+    /// When a variable holds something else than it should.
+    pub fn from_env() -> Result<Self, Error> {
+        let environment = config::Environment::read(|name| std::env::var(name).ok())?;
+        let mut app = Self::new();
+        app.url = environment.url;
+        if let Some(timeout) = environment.drain_timeout {
+            app.drain_timeout = timeout;
+        }
+        Ok(app)
+    }
+
+    /// Connects to this broker: `amqp://user:password@host:port/vhost`, or `memory://name` for the embedded one.
+    pub fn url(mut self, url: impl Into<String>) -> Self {
+        self.url = Some(url.into());
+        self
+    }
+
+    /// Connects through this transport, in place of the one that a URL names.
+    pub fn transport(mut self, transport: impl Transport) -> Self {
+        self.transport = Some(Arc::new(transport));
+        self
+    }
+
+    /// Provides a value that consumers take as `State<S>`.
+    pub fn state<S: Clone + Send + Sync + 'static>(mut self, value: S) -> Self {
+        self.scope.insert(value);
+        self
+    }
+
+    /// Names a consumer: with the first one named, only named ones run.
+    pub fn consumer<C: Consumer>(mut self) -> Self {
+        self.consumers.get_or_insert_default().push(C::REGISTRATION);
+        self
+    }
+
+    /// Keeps claims in this store, for every consumer that names none.
+    pub fn idempotency(mut self, store: impl ClaimStore) -> Self {
+        self.default_store = Some(Arc::new(store));
+        self
+    }
+
+    /// Keeps the claims of the consumers that name this store in it.
+    pub fn idempotency_named(mut self, name: &'static str, store: impl ClaimStore) -> Self {
+        self.stores.insert(name, Arc::new(store));
+        self
+    }
+
+    /// Sets the kind of the queues in which retries wait, for every consumer that names none.
+    pub fn rungs(mut self, kind: RungKind) -> Self {
+        self.rungs = kind;
+        self
+    }
+
+    /// Says what a refused declaration means.
+    pub fn on_refusal(mut self, refusal: OnRefusal) -> Self {
+        self.refusal = refusal;
+        self
+    }
+
+    /// Sets how long running handlers may take at a shutdown; 20 seconds unless set.
+    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.drain_timeout = timeout;
+        self
+    }
+
+    /// Sets how long handlers get to end after they have been told to stop; 5 seconds unless set.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Names the publishing process in the messages that it publishes; `acemq@{hostname}` unless set.
+    pub fn origin(mut self, origin: impl Into<String>) -> Self {
+        self.origin = Some(origin.into());
+        self
+    }
+
+    /// Runs until SIGTERM or SIGINT, then closes; a second signal ends the wait for running handlers.
+    ///
+    /// # Errors
+    /// When the application cannot be started; see [`App::start`].
+    pub async fn run(self) -> Result<Drained, Error> {
+        // Before anything else, so that no signal is missed.
+        runtime()?;
+        let mut signals = signals::Signals::listen()?;
+        let running = tokio::select! {
+            running = self.start() => running?,
+            name = signals.next() => {
+                tracing::info!(signal = name, "stopped before the start");
+                return Ok(Drained::nothing());
+            }
+        };
+        let name = signals.next().await;
+        tracing::info!(signal = name, "closing");
+        let drained = running.close_or(async {
+            let name = signals.next().await;
+            tracing::warn!(signal = name, "a second signal: not waiting for running handlers any more");
+        });
+        let drained = drained.await;
+        tracing::info!("{drained}");
+        Ok(drained)
+    }
+
+    /// Starts every consumer, and returns once all of them receive messages.
+    ///
+    /// # Errors
+    /// When something is wrong with the consumers or their state, when the broker cannot be reached, or when it refuses what
+    /// the consumers need.
+    pub async fn start(self) -> Result<Running, Error> {
+        runtime()?;
+        start::start(self).await
+    }
+
+    fn registrations(&self) -> Vec<Registration> {
+        self.consumers.clone().unwrap_or_else(registry::collected)
+    }
+}
+
+/// Runs every annotated consumer of the program with the settings of the environment, until SIGTERM or SIGINT.
+///
+/// # Errors
+/// When the application cannot be started; see [`App::start`].
+pub async fn run() -> Result<Drained, Error> {
+    App::from_env()?.run().await
+}
+
+fn runtime() -> Result<(), Error> {
+    tokio::runtime::Handle::try_current().map(drop).map_err(|_| Error::NoRuntime)
+}
