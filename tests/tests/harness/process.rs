@@ -11,12 +11,8 @@ const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn the_lines_of_a_program_are_seen_as_they_come() {
-    let script =
-        "echo one; echo $WORD >&2; trap 'echo asked; exit 3' TERM; while :; do sleep 0.01; done";
-    let mut program = Builder::new("/bin/sh")
-        .args(["-c", script])
-        .env("WORD", "two")
-        .start();
+    let script = "echo one; echo $WORD >&2; trap 'echo asked; exit 3' TERM; while :; do sleep 0.01; done";
+    let mut program = Builder::new("/bin/sh").args(["-c", script]).env("WORD", "two").start();
     assert_eq!(program.line("on", SOON).await, "one");
     assert_eq!(program.line("two", SOON).await, "two");
     program.terminate();
@@ -40,9 +36,7 @@ async fn a_signal_that_ends_a_program_leaves_no_exit_code() {
 #[tokio::test]
 #[should_panic(expected = "in vain for a program to print \"never\" (1); it printed:\nonce")]
 async fn a_line_that_never_comes_fails_with_what_was_printed() {
-    let program = Builder::new("/bin/sh")
-        .args(["-c", "echo once; sleep 60"])
-        .start();
+    let program = Builder::new("/bin/sh").args(["-c", "echo once; sleep 60"]).start();
     program.line("once", SOON).await;
     program.line("never", Duration::from_millis(100)).await;
 }
@@ -68,13 +62,11 @@ async fn nothing_outlives_a_killed_test() {
     assert!(process.exists() && directory.exists());
     test.kill();
     test.ended(SOON).await;
-    eventually(
-        SOON,
-        "the end of the node and of its directory",
-        async || match (process.exists(), directory.exists()) {
+    eventually(SOON, "the end of the node and of its directory", async || {
+        match (process.exists(), directory.exists()) {
             (false, false) => Ok(()),
             left => Err(left),
-        },
-    )
+        }
+    })
     .await;
 }

@@ -65,22 +65,14 @@ async fn a_node_survives(version: Version) {
     node.kill();
     eprintln!("killed in {:?}", start.elapsed());
     eventually(SOON, "a lost connection", async || {
-        if client.connection().status().connected() {
-            Err("connected")
-        } else {
-            Ok(())
-        }
+        if client.connection().status().connected() { Err("connected") } else { Ok(()) }
     })
     .await;
     let start = Instant::now();
     node.start_again().await;
     eprintln!("started again in {:?}", start.elapsed());
     let client = Client::connect(&node.url()).await;
-    assert_eq!(
-        client.ready("kept").await,
-        Some(1),
-        "a durable message outlives SIGKILL"
-    );
+    assert_eq!(client.ready("kept").await, Some(1), "a durable message outlives SIGKILL");
 
     let start = Instant::now();
     node.stop().await;
@@ -101,11 +93,7 @@ async fn a_node_survives(version: Version) {
         // The first publish after the alarm is written, and its confirm waits.
         let publish = client.send("kept", "blocked");
         tokio::pin!(publish);
-        assert!(
-            tokio::time::timeout(Duration::from_millis(500), &mut publish)
-                .await
-                .is_err()
-        );
+        assert!(tokio::time::timeout(Duration::from_millis(500), &mut publish).await.is_err());
         assert!(client.connection().status().blocked());
         node.unblock().await;
         publish.await;
@@ -113,11 +101,7 @@ async fn a_node_survives(version: Version) {
 
     node.close_all_connections().await;
     eventually(SOON, "a lost connection", async || {
-        if client.connection().status().connected() {
-            Err("connected")
-        } else {
-            Ok(())
-        }
+        if client.connection().status().connected() { Err("connected") } else { Ok(()) }
     })
     .await;
     let directory = node.directory();
@@ -142,31 +126,18 @@ async fn a_node_of_rabbitmq_4_survives_what_is_done_to_it() {
 async fn a_cluster_survives(version: Version) {
     let start = Instant::now();
     let cluster = Cluster::start(version, 3).await;
-    eprintln!(
-        "three nodes of {:?} started in {:?}",
-        cluster.node(0).version(),
-        start.elapsed()
-    );
+    eprintln!("three nodes of {:?} started in {:?}", cluster.node(0).version(), start.elapsed());
     let client = Client::connect(&cluster.node(0).url()).await;
-    client
-        .declare("replicated", table([("x-queue-type", text("quorum"))]))
-        .await;
+    client.declare("replicated", table([("x-queue-type", text("quorum"))])).await;
     client.send("replicated", "1").await;
     let leader = cluster.leader_of("replicated").await;
-    assert_eq!(
-        leader.name(),
-        cluster.node(0).name(),
-        "a queue is led where it was declared"
-    );
+    assert_eq!(leader.name(), cluster.node(0).name(), "a queue is led where it was declared");
     leader.kill();
 
     let client = Client::connect(&cluster.node(1).url()).await;
     let next = cluster.leader_of("replicated").await;
     assert_ne!(next.name(), leader.name());
-    eventually(SOON, "the message from another node", async || {
-        client.get("replicated").await.ok_or(())
-    })
-    .await;
+    eventually(SOON, "the message from another node", async || client.get("replicated").await.ok_or(())).await;
     leader.start_again().await;
     cluster.all_running().await;
 }
