@@ -70,10 +70,7 @@ pub(super) struct Arguments {
 impl Arguments {
     /// Reads the arguments of a queue, with RabbitMQ's words where RabbitMQ refuses too.
     pub(super) fn parse(queue: &str, table: &Table) -> Result<Self, DeclareError> {
-        Self::read(queue, table).map_err(|text| DeclareError::Refused {
-            object: format!("queue `{queue}`"),
-            text,
-        })
+        Self::read(queue, table).map_err(|text| DeclareError::Refused { object: format!("queue `{queue}`"), text })
     }
 
     fn read(queue: &str, table: &Table) -> Result<Self, String> {
@@ -107,26 +104,17 @@ impl Arguments {
             let (there, wanted) = if name == "x-queue-type" {
                 (Some(existing.kind_value()), Some(self.kind_value()))
             } else {
-                (
-                    existing.table.get(name).cloned(),
-                    self.table.get(name).cloned(),
-                )
+                (existing.table.get(name).cloned(), self.table.get(name).cloned())
             };
             let difference = match (there, wanted) {
                 (None, None) => continue,
                 (Some(there), Some(wanted)) if equal(&there, &wanted) => continue,
                 (Some(there), Some(wanted)) => {
-                    format!(
-                        "received '{}' but current is '{}'",
-                        text(&wanted),
-                        text(&there)
-                    )
+                    format!("received '{}' but current is '{}'", text(&wanted), text(&there))
                 }
-                (Some(there), None) => format!(
-                    "received none but current is the value '{}' of type '{}'",
-                    text(&there),
-                    type_name(&there)
-                ),
+                (Some(there), None) => {
+                    format!("received none but current is the value '{}' of type '{}'", text(&there), type_name(&there))
+                }
                 (None, Some(wanted)) => format!(
                     "received the value '{}' of type '{}' but current is none",
                     text(&wanted),
@@ -167,10 +155,7 @@ impl<'a> Reader<'a> {
     }
 
     fn invalid(&self, name: &str, why: &str) -> String {
-        format!(
-            "PRECONDITION_FAILED - invalid arg '{name}' for queue '{}' in vhost '/': {why}",
-            self.queue
-        )
+        format!("PRECONDITION_FAILED - invalid arg '{name}' for queue '{}' in vhost '/': {why}", self.queue)
     }
 
     fn not_for(&self, name: &str, kind: Kind) -> String {
@@ -187,9 +172,9 @@ impl<'a> Reader<'a> {
     fn text(&self, name: &str) -> Result<Option<&'a str>, String> {
         match self.table.get(name) {
             None => Ok(None),
-            Some(Value::LongString(bytes)) => std::str::from_utf8(bytes)
-                .map(Some)
-                .map_err(|_| self.invalid(name, "not UTF-8")),
+            Some(Value::LongString(bytes)) => {
+                std::str::from_utf8(bytes).map(Some).map_err(|_| self.invalid(name, "not UTF-8"))
+            }
             Some(Value::ShortString(text)) => Ok(Some(text)),
             Some(other) => {
                 let why = format!("{{unacceptable_type,{}}}", type_name(other));
@@ -209,9 +194,7 @@ impl<'a> Reader<'a> {
         if number > most {
             return Err(self.invalid(name, &format!("{{value_too_large,{number}}}")));
         }
-        u64::try_from(number)
-            .map(Some)
-            .map_err(|_| self.invalid(name, &format!("{{value_negative,{number}}}")))
+        u64::try_from(number).map(Some).map_err(|_| self.invalid(name, &format!("{{value_negative,{number}}}")))
     }
 
     fn kind(&self) -> Result<Kind, String> {
@@ -256,10 +239,9 @@ impl<'a> Reader<'a> {
                 routing_key: routing_key.map(str::to_owned),
                 strategy,
             })),
-            None if routing_key.is_some() => Err(self.invalid(
-                "x-dead-letter-routing-key",
-                "routing_key_but_no_dlx_defined",
-            )),
+            None if routing_key.is_some() => {
+                Err(self.invalid("x-dead-letter-routing-key", "routing_key_but_no_dlx_defined"))
+            }
             None => Ok(None),
         }
     }

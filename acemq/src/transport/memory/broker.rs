@@ -111,9 +111,7 @@ impl Broker {
         ];
         Arc::new(Self {
             state: Mutex::new(State {
-                exchanges: exchanges
-                    .map(|(name, kind)| (name.to_owned(), Exchange::new(kind)))
-                    .into(),
+                exchanges: exchanges.map(|(name, kind)| (name.to_owned(), Exchange::new(kind))).into(),
                 queues: HashMap::new(),
                 connections: BTreeMap::new(),
                 consumers: HashMap::new(),
@@ -158,11 +156,7 @@ impl Broker {
     fn arm(self: &Arc<Self>, state: &mut State) {
         let first = state.deadlines.first().map(|(at, _)| *at);
         // A task that ended with its runtime has never said so.
-        let running = state
-            .timer
-            .task
-            .as_ref()
-            .is_some_and(|task| !task.is_finished());
+        let running = state.timer.task.as_ref().is_some_and(|task| !task.is_finished());
         match first {
             // A later deadline is found when the task wakes up for the old one.
             Some(first) if running && state.timer.armed.is_some_and(|armed| armed <= first) => {}

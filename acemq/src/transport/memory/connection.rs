@@ -19,8 +19,8 @@ use super::{
 use crate::{
     topology::Declaration,
     transport::{
-        Channel, ConnectError, Connection, ConnectionState, DeclareError, Lane, Outgoing,
-        PublishError, Role, Routing, Settled, Subscribe, Subscription, Verdict,
+        Channel, ConnectError, Connection, ConnectionState, DeclareError, Lane, Outgoing, PublishError, Role, Routing,
+        Settled, Subscribe, Subscription, Verdict,
     },
 };
 
@@ -36,43 +36,29 @@ pub(super) struct MemoryConnection {
 }
 
 impl MemoryConnection {
-    pub(super) fn open(
-        broker: Arc<Broker>,
-        role: Role,
-        address: String,
-    ) -> Result<Self, ConnectError> {
+    pub(super) fn open(broker: Arc<Broker>, role: Role, address: String) -> Result<Self, ConnectError> {
         let opened = broker.with(|state| {
             if state.faults.refuse_connections {
                 return None;
             }
             let now = match (&state.faults.blocked, role) {
-                (Some(reason), Role::Publish) => ConnectionState::Blocked {
-                    reason: reason.clone(),
-                },
+                (Some(reason), Role::Publish) => ConnectionState::Blocked { reason: reason.clone() },
                 _ => ConnectionState::Open,
             };
             let (sender, receiver) = watch::channel(now);
             let id = state.next_id();
-            let link = Link {
-                role,
-                state: sender,
-                channels: std::collections::BTreeSet::new(),
-            };
+            let link = Link { role, state: sender, channels: std::collections::BTreeSet::new() };
             state.connections.insert(id, link);
             Some((id, receiver))
         });
         match opened {
             Some((id, state)) => Ok(Self { broker, id, state }),
-            None => Err(ConnectError::Unreachable {
-                address,
-                why: "connection refused".to_owned(),
-            }),
+            None => Err(ConnectError::Unreachable { address, why: "connection refused".to_owned() }),
         }
     }
 
     fn hang_up(&self) {
-        self.broker
-            .with(|state| state.close_connection(self.id, "closed from this side"));
+        self.broker.with(|state| state.close_connection(self.id, "closed from this side"));
     }
 }
 
@@ -89,43 +75,24 @@ impl Connection for MemoryConnection {
                 if state.connections.contains_key(&self.id) {
                     state.declare(wanted)
                 } else {
-                    Err(DeclareError::Lost {
-                        object: object(wanted),
-                        why: "the connection is closed".to_owned(),
-                    })
+                    Err(DeclareError::Lost { object: object(wanted), why: "the connection is closed".to_owned() })
                 }
             })
         }
         .boxed()
     }
 
-    fn subscribe<'a>(
-        &'a self,
-        wanted: &'a Subscribe,
-    ) -> BoxFuture<'a, Result<Subscription, DeclareError>> {
+    fn subscribe<'a>(&'a self, wanted: &'a Subscribe) -> BoxFuture<'a, Result<Subscription, DeclareError>> {
         async move {
             let (id, receiver) = self.broker.with(|state| state.subscribe(self.id, wanted))?;
-            let handle = Arc::new(Handle {
-                broker: Arc::clone(&self.broker),
-                id,
-            });
-            let deliveries = Deliveries {
-                receiver,
-                handle: Arc::clone(&handle),
-            };
-            Ok(Subscription {
-                deliveries: deliveries.boxed(),
-                channel: Arc::new(MemoryChannel { handle }),
-            })
+            let handle = Arc::new(Handle { broker: Arc::clone(&self.broker), id });
+            let deliveries = Deliveries { receiver, handle: Arc::clone(&handle) };
+            Ok(Subscription { deliveries: deliveries.boxed(), channel: Arc::new(MemoryChannel { handle }) })
         }
         .boxed()
     }
 
-    fn publish(
-        &self,
-        message: Outgoing,
-        lane: Lane,
-    ) -> BoxFuture<'static, Result<Routing, PublishError>> {
+    fn publish(&self, message: Outgoing, lane: Lane) -> BoxFuture<'static, Result<Routing, PublishError>> {
         let connection = self.id;
         let answer = self.broker.with(|state| {
             state.may_publish(connection)?;
@@ -138,11 +105,7 @@ impl Connection for MemoryConnection {
             }
             let nacked = state.faults.nacks > 0;
             state.faults.nacks = state.faults.nacks.saturating_sub(1);
-            let answer = if nacked {
-                Err(PublishError::Nacked)
-            } else {
-                state.accept(message)
-            };
+            let answer = if nacked { Err(PublishError::Nacked) } else { state.accept(message) };
             let lost = state.faults.lost_confirms > 0;
             state.faults.lost_confirms = state.faults.lost_confirms.saturating_sub(1);
             if !lost && !state.faults.stalled {
@@ -151,13 +114,7 @@ impl Connection for MemoryConnection {
             // Whoever no longer waits needs no answer.
             state.give_up(|other| other.reply.is_closed());
             let (reply, wait) = oneshot::channel();
-            state.unconfirmed.push(Unconfirmed {
-                connection,
-                lane,
-                answer,
-                lost,
-                reply,
-            });
+            state.unconfirmed.push(Unconfirmed { connection, lane, answer, lost, reply });
             Ok(Confirm::Later(wait))
         });
         match answer {
@@ -196,9 +153,9 @@ fn object(wanted: &Declaration) -> String {
         Declaration::Queue { name, .. } | Declaration::QueueExists { name } => {
             format!("queue `{name}`")
         }
-        Declaration::Binding {
-            queue, exchange, ..
-        } => format!("the binding of queue `{queue}` to exchange `{exchange}`"),
+        Declaration::Binding { queue, exchange, .. } => {
+            format!("the binding of queue `{queue}` to exchange `{exchange}`")
+        }
     }
 }
 
@@ -211,8 +168,7 @@ struct Handle {
 
 impl Handle {
     fn close(&self) {
-        self.broker
-            .with(|state| state.close_channel(self.id, "closed from this side", false));
+        self.broker.with(|state| state.close_channel(self.id, "closed from this side", false));
     }
 
     fn cancel(&self) {

@@ -22,11 +22,7 @@ impl State {
         match wanted {
             Declaration::Exchange { name, kind } => self.declare_exchange(name, *kind),
             Declaration::Queue { name, arguments } => self.declare_queue(name, arguments),
-            Declaration::Binding {
-                queue,
-                exchange,
-                routing_key,
-            } => self.bind(queue, exchange, routing_key),
+            Declaration::Binding { queue, exchange, routing_key } => self.bind(queue, exchange, routing_key),
             Declaration::QueueExists { name } => self.find_queue(name).map(drop),
         }
     }
@@ -92,9 +88,7 @@ impl State {
     fn find_queue(&self, name: &str) -> Result<Name, DeclareError> {
         match self.queues.get_key_value(name) {
             Some((name, _)) => Ok(Arc::clone(name)),
-            None => Err(DeclareError::Missing {
-                object: format!("queue `{name}`"),
-            }),
+            None => Err(DeclareError::Missing { object: format!("queue `{name}`") }),
         }
     }
 
@@ -121,13 +115,11 @@ impl State {
             })
             .collect();
         bindings.sort_unstable();
-        let bindings = bindings
-            .into_iter()
-            .map(|(exchange, key, queue)| Declaration::Binding {
-                queue: queue.to_string(),
-                exchange: exchange.to_owned(),
-                routing_key: key.to_owned(),
-            });
+        let bindings = bindings.into_iter().map(|(exchange, key, queue)| Declaration::Binding {
+            queue: queue.to_string(),
+            exchange: exchange.to_owned(),
+            routing_key: key.to_owned(),
+        });
         exchanges.chain(queues).chain(bindings).collect()
     }
 }
@@ -139,8 +131,7 @@ fn default_exchange(object: String) -> DeclareError {
 
 fn check_reserved(object: String, what: &str, name: &str) -> Result<(), DeclareError> {
     if name.starts_with("amq.") {
-        let text =
-            format!("ACCESS_REFUSED - {what} name '{name}' contains reserved prefix 'amq.*'");
+        let text = format!("ACCESS_REFUSED - {what} name '{name}' contains reserved prefix 'amq.*'");
         return Err(DeclareError::Denied { object, text });
     }
     Ok(())

@@ -152,10 +152,7 @@ impl State {
             link.channels.remove(&id);
         }
         if let Some(deliveries) = consumer.deliveries.take() {
-            let lost = ChannelLost {
-                why: why.to_owned(),
-                connection,
-            };
+            let lost = ChannelLost { why: why.to_owned(), connection };
             // Nobody may be listening.
             deliveries.send(Err(lost)).ok();
         }
@@ -195,10 +192,6 @@ impl State {
     /// The tags of a queue's consumers.
     pub(super) fn tags<'a>(&'a self, queue: &'a str) -> impl Iterator<Item = &'a str> {
         let consumers = self.queues.get(queue).map(|queue| &queue.consumers);
-        consumers
-            .into_iter()
-            .flatten()
-            .filter_map(|id| self.consumers.get(id))
-            .map(|consumer| consumer.tag.as_str())
+        consumers.into_iter().flatten().filter_map(|id| self.consumers.get(id)).map(|consumer| consumer.tag.as_str())
     }
 }

@@ -20,17 +20,14 @@ impl Memory {
 
     /// Refuses new connections, or takes them again; open ones stay.
     pub fn refuse_connections(&self, refuse: bool) {
-        self.broker
-            .with(|state| state.faults.refuse_connections = refuse);
+        self.broker.with(|state| state.faults.refuse_connections = refuse);
     }
 
     /// Takes no more publishes, and tells the connections that publish; deliveries go on.
     pub fn block(&self, reason: &str) {
         self.broker.with(|state| {
             state.faults.blocked = Some(reason.to_owned());
-            state.tell_publishers(&ConnectionState::Blocked {
-                reason: reason.to_owned(),
-            });
+            state.tell_publishers(&ConnectionState::Blocked { reason: reason.to_owned() });
         });
     }
 
@@ -100,8 +97,7 @@ impl Memory {
 
     /// Takes no body larger than this.
     pub fn limit_message_size(&self, bytes: usize) {
-        self.broker
-            .with(|state| state.max_message_size = Some(bytes));
+        self.broker.with(|state| state.max_message_size = Some(bytes));
     }
 }
 
@@ -114,9 +110,7 @@ impl State {
             self.close_channel(channel, why, true);
         }
         self.give_up(|waiting| waiting.connection == id);
-        link.state.send_replace(ConnectionState::Closed {
-            reason: why.to_owned(),
-        });
+        link.state.send_replace(ConnectionState::Closed { reason: why.to_owned() });
     }
 
     /// Leaves publishes without an answer for ever.

@@ -32,10 +32,7 @@ impl View<'_> {
     /// How many messages of a queue consumers have and have not settled.
     #[must_use]
     pub fn unacked(&self, queue: &str) -> usize {
-        self.state
-            .queues
-            .get(queue)
-            .map_or(0, |queue| queue.unacked)
+        self.state.queues.get(queue).map_or(0, |queue| queue.unacked)
     }
 
     /// How many dead letters a queue keeps because nobody took them and they must not be lost.

@@ -101,10 +101,7 @@ impl Message {
             dead.properties.headers.remove("CC");
         }
         let expiration = dead.properties.expiration.take();
-        let known = dead
-            .deaths
-            .iter()
-            .position(|death| death.queue == *queue && death.reason == reason);
+        let known = dead.deaths.iter().position(|death| death.queue == *queue && death.reason == reason);
         let death = match known {
             Some(at) => {
                 let mut death = dead.deaths.remove(at);
@@ -139,11 +136,9 @@ impl Message {
         let entries = self.deaths.iter().map(Death::table).collect();
         let headers = &mut self.properties.headers;
         let mut write = |which: &str, death: &Death| {
-            for (what, text) in [
-                ("queue", &*death.queue),
-                ("reason", death.reason.name()),
-                ("exchange", &death.exchange),
-            ] {
+            for (what, text) in
+                [("queue", &*death.queue), ("reason", death.reason.name()), ("exchange", &death.exchange)]
+            {
                 headers.insert(format!("x-{which}-death-{what}"), text.into());
             }
         };

@@ -67,10 +67,7 @@ impl Memory {
     #[must_use]
     pub fn named(name: &str) -> Self {
         let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || Self {
-            broker: Broker::new(),
-            name: name.into(),
-        };
+        let new = || Self { broker: Broker::new(), name: name.into() };
         named.entry(name.to_owned()).or_insert_with(new).clone()
     }
 
@@ -86,10 +83,7 @@ impl Memory {
     /// A broker of its own, which lives as long as a handle or a connection does.
     #[must_use]
     pub fn private() -> Self {
-        Self {
-            broker: Broker::new(),
-            name: "private".into(),
-        }
+        Self { broker: Broker::new(), name: "private".into() }
     }
 }
 

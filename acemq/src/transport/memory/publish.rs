@@ -63,11 +63,7 @@ impl State {
         }
         if queues.is_empty() {
             let text = "NO_ROUTE".to_owned();
-            return Ok(if outgoing.mandatory {
-                Routing::Returned { text }
-            } else {
-                Routing::Routed
-            });
+            return Ok(if outgoing.mandatory { Routing::Returned { text } } else { Routing::Routed });
         }
         let message = Arc::new(Message::from(outgoing));
         let mut taken = true;
@@ -75,11 +71,7 @@ impl State {
             taken &= self.enqueue(&queue, Arc::clone(&message));
         }
         self.bury_the_dead();
-        if taken {
-            Ok(Routing::Routed)
-        } else {
-            Err(PublishError::Nacked)
-        }
+        if taken { Ok(Routing::Routed) } else { Err(PublishError::Nacked) }
     }
 
     fn has_exchange(&self, name: &str) -> bool {

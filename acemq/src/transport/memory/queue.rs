@@ -15,7 +15,7 @@ use super::{
 };
 
 /// How long RabbitMQ waits before it tries again to pass on a dead letter that it must not lose.
-const KEPT_RETRY: Duration = Duration::from_secs(180);
+const KEPT_RETRY: Duration = Duration::from_mins(3);
 
 /// The identity of a channel within the broker.
 pub(super) type ChannelId = u64;
@@ -120,10 +120,7 @@ impl Queue {
             (Some(own), Some(all)) => Some(own.min(all)),
             (own, all) => own.or(all),
         };
-        let position = Position {
-            fresh: true,
-            number: self.number(),
-        };
+        let position = Position { fresh: true, number: self.number() };
         let stored = Stored {
             message,
             position,
@@ -144,19 +141,12 @@ impl Queue {
     pub(super) fn put_back(&mut self, mut stored: Stored, dead: &mut VecDeque<Dead>) {
         stored.redelivered = true;
         stored.returns = stored.returns.saturating_add(1);
-        if self
-            .arguments
-            .delivery_limit
-            .is_some_and(|limit| stored.returns > limit)
-        {
+        if self.arguments.delivery_limit.is_some_and(|limit| stored.returns > limit) {
             dead.push_back(self.bury(stored, Reason::DeliveryLimit));
             return;
         }
         if self.arguments.kind == Kind::Quorum {
-            stored.position = Position {
-                fresh: false,
-                number: self.number(),
-            };
+            stored.position = Position { fresh: false, number: self.number() };
         }
         self.ready.insert(stored.position, stored);
     }
@@ -215,12 +205,7 @@ impl Queue {
     }
 
     fn bury(&self, stored: Stored, reason: Reason) -> Dead {
-        Dead {
-            queue: Arc::clone(&self.name),
-            message: stored.message,
-            reason,
-            taken_by: Vec::new(),
-        }
+        Dead { queue: Arc::clone(&self.name), message: stored.message, reason, taken_by: Vec::new() }
     }
 
     fn number(&mut self) -> u64 {

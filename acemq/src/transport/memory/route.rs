@@ -17,10 +17,7 @@ pub(super) struct Exchange {
 
 impl Exchange {
     pub(super) fn new(kind: ExchangeKind) -> Self {
-        Self {
-            kind,
-            bindings: HashMap::new(),
-        }
+        Self { kind, bindings: HashMap::new() }
     }
 
     /// Binds a queue; binding it twice with one key is binding it once.
@@ -67,9 +64,7 @@ impl Exchange {
 
     /// Each binding as key and queue, in no order.
     pub(super) fn bindings(&self) -> impl Iterator<Item = (&str, &Name)> {
-        self.bindings
-            .iter()
-            .flat_map(|(key, queues)| queues.iter().map(move |queue| (key.as_str(), queue)))
+        self.bindings.iter().flat_map(|(key, queues)| queues.iter().map(move |queue| (key.as_str(), queue)))
     }
 }
 
@@ -88,10 +83,7 @@ pub(super) fn matches(pattern: &str, key: &str) -> bool {
             }
             Some(wanted) => {
                 let mut rest = key.clone();
-                if rest
-                    .next()
-                    .is_some_and(|word| wanted == "*" || wanted == word)
-                {
+                if rest.next().is_some_and(|word| wanted == "*" || wanted == word) {
                     (pattern, key) = (after, rest);
                     continue;
                 }

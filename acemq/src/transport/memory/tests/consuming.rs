@@ -87,7 +87,7 @@ async fn after_a_cancel_the_buffered_deliveries_come_out_and_can_be_settled() {
     fill(&broker, "q", &["3"]);
     let buffered = arrived(&mut subscription);
     assert_eq!(bodies(&buffered), ["1", "2"]);
-    assert_eq!(end(&mut subscription), Some(None));
+    assert_eq!(end(&mut subscription), End::Clean);
     settle(&subscription, &buffered[0], Verdict::Ack);
     settle(&subscription, &buffered[1], Verdict::Requeue);
     assert_eq!(bodies(&broker.take("q")), ["2", "3"]);
@@ -105,9 +105,9 @@ async fn settling_twice_closes_the_channel_and_only_that() {
     let held = arrived(&mut subscription);
     settle(&subscription, &held[0], Verdict::Ack);
     settle(&subscription, &held[0], Verdict::Ack);
-    let lost = end(&mut subscription).unwrap().unwrap();
-    assert_eq!(lost.why, "PRECONDITION_FAILED - unknown delivery tag 1");
-    assert!(!lost.connection);
+    let ended = lost(&mut subscription);
+    assert_eq!(ended.why, "PRECONDITION_FAILED - unknown delivery tag 1");
+    assert!(!ended.connection);
     let late = subscription.channel.settle(held[1].tag, Verdict::Ack);
     assert_eq!(late, Settled::Gone);
     assert_eq!(redelivered(&broker.messages("q")), [true]);
@@ -123,7 +123,7 @@ async fn deleting_a_queue_ends_its_deliveries_without_an_error() {
     broker.delete_queue("q");
     let buffered = arrived(&mut subscription);
     assert_eq!(bodies(&buffered), ["1", "2"]);
-    assert_eq!(end(&mut subscription), Some(None));
+    assert_eq!(end(&mut subscription), End::Clean);
     broker.declare(&queue("q", [])).unwrap();
     settle(&subscription, &buffered[0], Verdict::Requeue);
     subscription.channel.close().await;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::transport::Verdict;
 
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR: Duration = Duration::from_hours(1);
 
 fn ttl(milliseconds: i64) -> (&'static str, Value) {
     ("x-message-ttl", Value::I64(milliseconds))
@@ -22,15 +22,10 @@ fn kind(kind: &str) -> (&'static str, Value) {
 /// The entries of `x-death` as queue, reason, count, exchange and routing keys.
 fn deaths(message: &Incoming) -> Vec<(String, String, i64, String, Vec<String>)> {
     let text = |value: &Value| value.as_text().unwrap().to_owned();
-    let Value::Array(entries) = &message.properties.headers["x-death"] else {
-        panic!("no array")
-    };
+    let Value::Array(entries) = &message.properties.headers["x-death"] else { panic!("no array") };
     let read = |entry: &Value| {
-        let Value::Table(entry) = entry else {
-            panic!("no table")
-        };
-        let (Value::I64(count), Value::Array(keys)) = (&entry["count"], &entry["routing-keys"])
-        else {
+        let Value::Table(entry) = entry else { panic!("no table") };
+        let (Value::I64(count), Value::Array(keys)) = (&entry["count"], &entry["routing-keys"]) else {
             panic!("other types: {entry:?}")
         };
         let keys = keys.iter().map(text).collect();
@@ -43,15 +38,10 @@ fn deaths(message: &Incoming) -> Vec<(String, String, i64, String, Vec<String>)>
 #[tokio::test(start_paused = true)]
 async fn a_message_waits_out_its_queue_and_moves_on() {
     for of in ["classic", "quorum"] {
-        let broker = broker(&[
-            queue("home", []),
-            queue(
-                "wait",
-                [kind(of), ttl(7_200_000), dead_to(""), dead_key("home")],
-            ),
-        ]);
+        let broker =
+            broker(&[queue("home", []), queue("wait", [kind(of), ttl(7_200_000), dead_to(""), dead_key("home")])]);
         fill(&broker, "wait", &["1", "2"]);
-        tokio::time::advance(HOUR * 2 - Duration::from_millis(1)).await;
+        tokio::time::advance(Duration::from_millis(7_199_999)).await;
         assert_eq!((broker.ready("wait"), broker.ready("home")), (2, 0));
         tokio::time::advance(Duration::from_millis(1)).await;
         assert_eq!((broker.depth("wait"), broker.ready("home")), (0, 2));
@@ -60,10 +50,7 @@ async fn a_message_waits_out_its_queue_and_moves_on() {
 
 #[tokio::test(start_paused = true)]
 async fn time_passes_for_a_consumer_that_only_waits() {
-    let broker = broker(&[
-        queue("home", []),
-        queue("wait", [ttl(3_600_000), dead_to(""), dead_key("home")]),
-    ]);
+    let broker = broker(&[queue("home", []), queue("wait", [ttl(3_600_000), dead_to(""), dead_key("home")])]);
     let (_connection, mut subscription) = consumer(&broker, "home", 1).await;
     let start = tokio::time::Instant::now();
     fill(&broker, "wait", &["1"]);
@@ -88,10 +75,7 @@ async fn a_shorter_wait_declared_later_is_not_slept_through() {
 #[tokio::test(start_paused = true)]
 async fn a_message_behind_one_that_lives_longer_outlives_its_time() {
     for of in ["classic", "quorum"] {
-        let broker = broker(&[
-            queue("dead", []),
-            queue("q", [kind(of), dead_to(""), dead_key("dead")]),
-        ]);
+        let broker = broker(&[queue("dead", []), queue("q", [kind(of), dead_to(""), dead_key("dead")])]);
         for (body, lifetime) in [("long", "2000"), ("short", "100")] {
             let mut mortal = message("", "q", body);
             mortal.properties.expiration = Some(lifetime.to_owned());
@@ -122,12 +106,8 @@ async fn the_shorter_of_two_lifetimes_counts_and_the_own_one_ends_with_the_death
         let dead = broker.take("dead").remove(0);
         assert_eq!((&*dead.exchange, &*dead.routing_key), ("x", "q"));
         assert_eq!(dead.properties.expiration, None);
-        let Value::Array(entries) = &dead.properties.headers["x-death"] else {
-            panic!("no array")
-        };
-        let Value::Table(entry) = &entries[0] else {
-            panic!("no table")
-        };
+        let Value::Array(entries) = &dead.properties.headers["x-death"] else { panic!("no array") };
+        let Value::Table(entry) = &entries[0] else { panic!("no table") };
         assert_eq!(entry["original-expiration"], expiration.into());
     }
 }
@@ -153,10 +133,7 @@ async fn what_a_consumer_holds_does_not_expire_until_it_comes_back() {
     let held = arrived(&mut subscription);
     tokio::time::advance(HOUR).await;
     assert_eq!(broker.unacked("q"), 1);
-    assert_eq!(
-        subscription.channel.settle(held[0].tag, Verdict::Requeue),
-        crate::transport::Settled::Done
-    );
+    assert_eq!(subscription.channel.settle(held[0].tag, Verdict::Requeue), crate::transport::Settled::Done);
     assert_eq!(broker.depth("q"), 0);
     assert_eq!(arrived(&mut subscription).len(), 0);
 }
@@ -172,26 +149,15 @@ async fn every_death_is_on_record_over_whatever_a_client_claimed() {
         binding("c", "x", "c"),
     ]);
     let mut claimed = message("x", "start", "m");
-    claimed.properties.headers = Table::from([
-        ("x-death".to_owned(), "a lie".into()),
-        ("own".to_owned(), Value::I8(1)),
-    ]);
+    claimed.properties.headers =
+        Table::from([("x-death".to_owned(), "a lie".into()), ("own".to_owned(), Value::I8(1))]);
     assert_eq!(broker.publish(claimed), Ok(Routing::Routed));
     broker.wait_until(|view| view.ready("c") == 1).await;
     let dead = broker.take("c").remove(0);
     let entry = |queue: &str, exchange: &str, key: &str| {
-        (
-            queue.to_owned(),
-            "expired".to_owned(),
-            1,
-            exchange.to_owned(),
-            vec![key.to_owned()],
-        )
+        (queue.to_owned(), "expired".to_owned(), 1, exchange.to_owned(), vec![key.to_owned()])
     };
-    assert_eq!(
-        deaths(&dead),
-        [entry("b", "", "b"), entry("a", "x", "start")]
-    );
+    assert_eq!(deaths(&dead), [entry("b", "", "b"), entry("a", "x", "start")]);
     let headers = &dead.properties.headers;
     for (name, expected) in [
         ("x-first-death-queue", "a"),
@@ -228,10 +194,7 @@ async fn a_dead_letter_without_a_target_is_lost_unless_the_queue_may_lose_none()
         let [exchange, key] = target;
         let strategy = ("x-dead-letter-strategy", "at-least-once".into());
         let overflow = ("x-overflow", "reject-publish".into());
-        queue(
-            name,
-            [kind("quorum"), strategy, overflow, ttl(100), exchange, key],
-        )
+        queue(name, [kind("quorum"), strategy, overflow, ttl(100), exchange, key])
     };
     let broker = broker(&[
         queue("lossy", [ttl(100), dead_to(""), dead_key("gone")]),
@@ -260,17 +223,8 @@ async fn a_dead_letter_without_a_target_is_lost_unless_the_queue_may_lose_none()
 
 #[tokio::test]
 async fn a_message_over_the_length_goes_the_way_of_the_dead() {
-    let broker = broker(&[
-        queue("dead", []),
-        queue(
-            "q",
-            [
-                ("x-max-length", Value::U8(1)),
-                dead_to(""),
-                dead_key("dead"),
-            ],
-        ),
-    ]);
+    let broker =
+        broker(&[queue("dead", []), queue("q", [("x-max-length", Value::U8(1)), dead_to(""), dead_key("dead")])]);
     fill(&broker, "q", &["1", "2", "3"]);
     assert_eq!(bodies(&broker.take("q")), ["3"]);
     let dead = broker.take("dead");
@@ -290,18 +244,9 @@ async fn a_quorum_queue_gives_up_a_message_that_comes_back_too_often() {
     for (name, limit, deliveries) in table {
         let mut arguments = vec![kind("quorum"), dead_to(""), dead_key("dead")];
         arguments.extend(limit);
-        let arguments = arguments
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect();
+        let arguments = arguments.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let name = name.to_owned();
-        let broker = broker(&[
-            queue("dead", []),
-            Declaration::Queue {
-                name: name.clone(),
-                arguments,
-            },
-        ]);
+        let broker = broker(&[queue("dead", []), Declaration::Queue { name: name.clone(), arguments }]);
         fill(&broker, &name, &["1"]);
         let (_connection, mut subscription) = consumer(&broker, &name, 1).await;
         let mut seen = 0;
@@ -327,16 +272,12 @@ async fn a_quorum_queue_gives_up_a_message_that_comes_back_too_often() {
 
 #[tokio::test(start_paused = true)]
 async fn a_broker_whose_last_handle_is_gone_leaves_no_task_behind() {
-    let before = tokio::runtime::Handle::current()
-        .metrics()
-        .num_alive_tasks();
+    let before = tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let broker = broker(&[queue("q", [ttl(3_600_000)])]);
     fill(&broker, "q", &["1"]);
     tokio::task::yield_now().await;
     drop(broker);
     tokio::task::yield_now().await;
-    let after = tokio::runtime::Handle::current()
-        .metrics()
-        .num_alive_tasks();
+    let after = tokio::runtime::Handle::current().metrics().num_alive_tasks();
     assert_eq!(before, after);
 }

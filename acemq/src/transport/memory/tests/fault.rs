@@ -11,8 +11,8 @@ async fn a_cut_ends_everything_that_came_from_the_connections() {
     broker.lose_confirms(1);
     let lost = publishing.publish(message("", "q", "3"), Lane::Hop);
     broker.cut();
-    assert!(end(&mut subscription).unwrap().unwrap().connection);
-    assert_eq!(end(&mut subscription), Some(None));
+    assert!(super::lost(&mut subscription).connection);
+    assert_eq!(end(&mut subscription), End::Clean);
     let late = subscription.channel.settle(held[0].tag, Verdict::Ack);
     assert_eq!(late, Settled::Gone);
     assert!(matches!(lost.await, Err(PublishError::Unknown { .. })));
@@ -48,9 +48,7 @@ async fn a_blocked_broker_refuses_publishes_and_goes_on_delivering() {
     let publishing = connect(&broker, Role::Publish).await;
     broker.block("low on memory");
     let late = connect(&broker, Role::Publish).await;
-    let blocked = ConnectionState::Blocked {
-        reason: "low on memory".to_owned(),
-    };
+    let blocked = ConnectionState::Blocked { reason: "low on memory".to_owned() };
     for connection in [&publishing, &late] {
         assert_eq!(*connection.state().borrow(), blocked);
         let refused = connection.publish(message("", "q", "3"), Lane::User).await;
@@ -77,7 +75,7 @@ async fn a_broker_that_cancels_leaves_the_channel_usable() {
     fill(&broker, "q", &["2"]);
     let held = arrived(&mut subscription);
     assert_eq!(bodies(&held), ["1"]);
-    assert_eq!(end(&mut subscription), Some(None));
+    assert_eq!(end(&mut subscription), End::Clean);
     assert_eq!(broker.consumers("q"), 0);
     let acked = subscription.channel.settle(held[0].tag, Verdict::Ack);
     assert_eq!(acked, Settled::Done);
@@ -91,9 +89,9 @@ async fn a_channel_that_the_broker_closes_leaves_the_connection_open() {
     let (connection, mut subscription) = consumer(&broker, "q", 1).await;
     let held = arrived(&mut subscription);
     broker.close_channels("q");
-    let lost = end(&mut subscription).unwrap().unwrap();
-    assert!(lost.why.starts_with("PRECONDITION_FAILED"));
-    assert!(!lost.connection);
+    let ended = lost(&mut subscription);
+    assert!(ended.why.starts_with("PRECONDITION_FAILED"));
+    assert!(!ended.connection);
     let late = subscription.channel.settle(held[0].tag, Verdict::Ack);
     assert_eq!(late, Settled::Gone);
     assert_eq!(*connection.state().borrow(), ConnectionState::Open);

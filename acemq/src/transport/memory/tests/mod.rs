@@ -15,17 +15,14 @@ use crate::{
     envelope::{Properties, Table, Value},
     topology::{Declaration, ExchangeKind},
     transport::{
-        ChannelLost, Connection, DeclareError, Incoming, Lane, Outgoing, PublishError, Role,
-        Routing, Subscribe, Subscription, Transport as _,
+        ChannelLost, Connection, DeclareError, Incoming, Lane, Outgoing, PublishError, Role, Routing, Subscribe,
+        Subscription, Transport as _,
     },
 };
 
 fn queue<const N: usize>(name: &str, arguments: [(&str, Value); N]) -> Declaration {
     let arguments = arguments.map(|(name, value)| (name.to_owned(), value));
-    Declaration::Queue {
-        name: name.to_owned(),
-        arguments: Table::from(arguments),
-    }
+    Declaration::Queue { name: name.to_owned(), arguments: Table::from(arguments) }
 }
 
 fn exchange(name: &str, kind: ExchangeKind) -> Declaration {
@@ -34,11 +31,7 @@ fn exchange(name: &str, kind: ExchangeKind) -> Declaration {
 }
 
 fn binding(queue: &str, exchange: &str, routing_key: &str) -> Declaration {
-    Declaration::Binding {
-        queue: queue.to_owned(),
-        exchange: exchange.to_owned(),
-        routing_key: routing_key.to_owned(),
-    }
+    Declaration::Binding { queue: queue.to_owned(), exchange: exchange.to_owned(), routing_key: routing_key.to_owned() }
 }
 
 /// A message whose body is its name.
@@ -47,10 +40,7 @@ fn message(exchange: &str, routing_key: &str, body: &str) -> Outgoing {
         exchange: exchange.to_owned(),
         routing_key: routing_key.to_owned(),
         mandatory: true,
-        properties: Properties {
-            message_id: Some(body.to_owned()),
-            ..Properties::default()
-        },
+        properties: Properties { message_id: Some(body.to_owned()), ..Properties::default() },
         body: Bytes::copy_from_slice(body.as_bytes()),
     }
 }
@@ -76,24 +66,12 @@ async fn connect(broker: &Memory, role: Role) -> Arc<dyn Connection> {
     broker.connect(role).await.unwrap()
 }
 
-async fn subscribe(
-    connection: &Arc<dyn Connection>,
-    queue: &str,
-    prefetch: u16,
-) -> Result<Subscription, DeclareError> {
-    let wanted = Subscribe {
-        queue: queue.to_owned(),
-        prefetch,
-        tag: format!("consumer of {queue}"),
-    };
+async fn subscribe(connection: &Arc<dyn Connection>, queue: &str, prefetch: u16) -> Result<Subscription, DeclareError> {
+    let wanted = Subscribe { queue: queue.to_owned(), prefetch, tag: format!("consumer of {queue}") };
     connection.subscribe(&wanted).await
 }
 
-async fn consumer(
-    broker: &Memory,
-    queue: &str,
-    prefetch: u16,
-) -> (Arc<dyn Connection>, Subscription) {
+async fn consumer(broker: &Memory, queue: &str, prefetch: u16) -> (Arc<dyn Connection>, Subscription) {
     let connection = connect(broker, Role::Consume).await;
     let subscription = subscribe(&connection, queue, prefetch).await.unwrap();
     (connection, subscription)
@@ -108,21 +86,32 @@ fn arrived(subscription: &mut Subscription) -> Vec<Incoming> {
     found
 }
 
-/// How the deliveries ended: not, cleanly, or with an error.
-fn end(subscription: &mut Subscription) -> Option<Option<ChannelLost>> {
+/// What the stream of deliveries has come to.
+#[derive(Debug, PartialEq)]
+enum End {
+    Running,
+    Clean,
+    Lost(ChannelLost),
+}
+
+fn end(subscription: &mut Subscription) -> End {
     match subscription.deliveries.next().now_or_never() {
-        None => None,
-        Some(None) => Some(None),
-        Some(Some(Err(lost))) => Some(Some(lost)),
+        None => End::Running,
+        Some(None) => End::Clean,
+        Some(Some(Err(lost))) => End::Lost(lost),
         Some(Some(Ok(delivery))) => panic!("a delivery instead of an end: {delivery:?}"),
     }
 }
 
+fn lost(subscription: &mut Subscription) -> ChannelLost {
+    match end(subscription) {
+        End::Lost(lost) => lost,
+        other => panic!("{other:?} instead of a loss"),
+    }
+}
+
 fn bodies(messages: &[Incoming]) -> Vec<&str> {
-    messages
-        .iter()
-        .map(|message| std::str::from_utf8(&message.body).unwrap())
-        .collect()
+    messages.iter().map(|message| std::str::from_utf8(&message.body).unwrap()).collect()
 }
 
 fn redelivered(messages: &[Incoming]) -> Vec<bool> {

@@ -40,16 +40,11 @@ async fn an_unroutable_message_is_returned_only_if_it_is_mandatory() {
     let connection = connect(&broker, Role::Publish).await;
     for target in ["", "x"] {
         let mut lost = message(target, "nowhere", "m");
-        let returned = Routing::Returned {
-            text: "NO_ROUTE".to_owned(),
-        };
+        let returned = Routing::Returned { text: "NO_ROUTE".to_owned() };
         let sent = connection.publish(lost.clone(), Lane::Hop);
         assert_eq!(sent.await, Ok(returned));
         lost.mandatory = false;
-        assert_eq!(
-            connection.publish(lost, Lane::Hop).await,
-            Ok(Routing::Routed)
-        );
+        assert_eq!(connection.publish(lost, Lane::Hop).await, Ok(Routing::Routed));
     }
 }
 
@@ -60,9 +55,7 @@ async fn a_missing_exchange_is_an_error_and_costs_the_lane_its_confirms() {
     broker.stall_confirms(true);
     let same_lane = connection.publish(message("", "q", "1"), Lane::User);
     let other_lane = connection.publish(message("", "q", "2"), Lane::Hop);
-    let failed = connection
-        .publish(message("nope", "q", "3"), Lane::User)
-        .await;
+    let failed = connection.publish(message("nope", "q", "3"), Lane::User).await;
     let exchange = "nope".to_owned();
     assert_eq!(failed, Err(PublishError::NoExchange { exchange }));
     assert!(matches!(same_lane.await, Err(PublishError::Unknown { .. })));
@@ -86,18 +79,12 @@ async fn what_rabbitmq_does_not_take_changes_nothing() {
     let connection = connect(&broker, Role::Publish).await;
     let size = 4;
     let too_large = connection.publish(message("", "q", "1234"), Lane::User);
-    assert_eq!(
-        too_large.await,
-        Err(PublishError::TooLarge { size, limit: 3 })
-    );
+    assert_eq!(too_large.await, Err(PublishError::TooLarge { size, limit: 3 }));
     for expiration in ["", "abc", "-1", "+1", "1.5", " 5", "315360000001"] {
         let mut wrong = message("", "q", "m");
         wrong.properties.expiration = Some(expiration.to_owned());
         let refused = connection.publish(wrong, Lane::User).await;
-        assert!(
-            matches!(refused, Err(PublishError::Refused { .. })),
-            "{expiration}"
-        );
+        assert!(matches!(refused, Err(PublishError::Refused { .. })), "{expiration}");
     }
     let mut wrong = message("", "q", "m");
     wrong.properties.headers.insert("CC".to_owned(), "b".into());
@@ -111,10 +98,8 @@ async fn carbon_copies_are_routed_once_and_blind_ones_not_shown() {
     let broker = broker(&[queue("a", []), queue("b", []), queue("d", [])]);
     let mut copied = message("", "a", "m");
     let list = |keys: &[&str]| Value::Array(keys.iter().map(|key| (*key).into()).collect());
-    copied.properties.headers = Table::from([
-        ("CC".to_owned(), list(&["a", "b", "b", "nowhere"])),
-        ("BCC".to_owned(), list(&["d"])),
-    ]);
+    copied.properties.headers =
+        Table::from([("CC".to_owned(), list(&["a", "b", "b", "nowhere"])), ("BCC".to_owned(), list(&["d"]))]);
     assert_eq!(broker.publish(copied), Ok(Routing::Routed));
     for queue in ["a", "b", "d"] {
         let messages = broker.take(queue);
@@ -144,13 +129,7 @@ async fn a_full_queue_refuses_or_drops_its_oldest_message_as_it_was_declared() {
     ];
     for (queue, taken, left) in table {
         let answers = ["1", "2", "3", "4"].map(|body| broker.publish(message("", queue, body)));
-        let expected = taken.map(|taken| {
-            if taken {
-                Ok(Routing::Routed)
-            } else {
-                Err(PublishError::Nacked)
-            }
-        });
+        let expected = taken.map(|taken| if taken { Ok(Routing::Routed) } else { Err(PublishError::Nacked) });
         assert_eq!(answers, expected, "{queue}");
         assert_eq!(bodies(&broker.take(queue)), left, "{queue}");
     }
