@@ -65,7 +65,9 @@ fn module(path: &Path, root: &Path) -> String {
 /// Every path that a file names below `crate`, with the braces of its imports taken apart.
 fn named(text: &str) -> Vec<String> {
     let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
-    code.match_indices("crate::").flat_map(|(at, prefix)| expand(&code[at + prefix.len()..])).collect()
+    let paths = code.match_indices("crate::").flat_map(|(at, prefix)| expand(&code[at + prefix.len()..]));
+    // A comma after the last one leaves nothing.
+    paths.filter(|path| !path.is_empty() && !path.ends_with(':')).collect()
 }
 
 fn expand(text: &str) -> Vec<String> {
