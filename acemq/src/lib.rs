@@ -23,7 +23,7 @@ mod telemetry;
 #[doc(hidden)]
 pub mod __private;
 
-pub use app::{App, DRAIN_TIMEOUT, GRACE, OnRefusal, Running, run};
+pub use app::{App, CRASH_LIMIT, DRAIN_TIMEOUT, GRACE, OnRefusal, Running, run};
 pub use drain::Drained;
 pub use error::Error;
 pub use handler::{Ack, Context, ExtractError, Fatal, FromContext, FromMessage, Message, Raw, State, Text, fatal};

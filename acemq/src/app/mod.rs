@@ -22,6 +22,9 @@ pub use running::Running;
 /// Kubernetes gives a process.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// How often the broker may take a message back before it is set aside, unless the application says otherwise.
+pub const CRASH_LIMIT: u32 = 10;
+
 /// How long handlers get to end after they have been told to stop.
 pub const GRACE: Duration = Duration::from_secs(5);
 
@@ -50,6 +53,7 @@ pub struct App {
     default_store: Option<Arc<dyn ClaimStore>>,
     rungs: RungKind,
     refusal: OnRefusal,
+    crash_limit: u32,
     drain_timeout: Duration,
     grace: Duration,
     origin: Option<String>,
@@ -83,6 +87,7 @@ impl App {
             default_store: None,
             rungs: RungKind::default(),
             refusal: OnRefusal::default(),
+            crash_limit: CRASH_LIMIT,
             drain_timeout: DRAIN_TIMEOUT,
             grace: GRACE,
             origin: None,
@@ -142,6 +147,17 @@ impl App {
     /// Sets the kind of the queues in which retries wait, for every consumer that names none.
     pub fn rungs(mut self, kind: RungKind) -> Self {
         self.rungs = kind;
+        self
+    }
+
+    /// Sets how often the broker may take a message back before it is set aside; 10 unless set, zero is without end.
+    ///
+    /// A process that dies over a message leaves its attempt as it is, and would die over it for ever. A quorum queue counts
+    /// what it takes back, and RabbitMQ 4 gives a message up after 20 times, without a reason of acemq's; so the limit is
+    /// lower. A classic queue does not count: there a message that came back is first published anew with the count on it,
+    /// at the end of the queue, and only then handled.
+    pub fn crash_limit(mut self, limit: u32) -> Self {
+        self.crash_limit = limit;
         self
     }
 

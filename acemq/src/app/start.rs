@@ -48,6 +48,7 @@ pub(super) async fn start(mut app: App) -> Result<Running, Error> {
             Arc::new(Consumer::new(Parts {
                 registration,
                 rungs: app.rungs,
+                crash_limit: app.crash_limit,
                 scope: Arc::clone(&scope),
                 claims,
                 phase: phase.child(),

@@ -104,6 +104,7 @@ pub(crate) struct Last {
 pub(crate) struct Parts {
     pub(crate) registration: Registration,
     pub(crate) rungs: RungKind,
+    pub(crate) crash_limit: u32,
     pub(crate) scope: Arc<Scope>,
     pub(crate) claims: Option<Claims>,
     pub(crate) phase: Phase,
@@ -120,13 +121,14 @@ pub(crate) struct Refusal {
 
 impl Consumer {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { registration, rungs, scope, claims, phase, consume, publish } = parts;
+        let Parts { registration, rungs, crash_limit, scope, claims, phase, consume, publish } = parts;
         let spec = registration.spec;
         let queue: Arc<str> = spec.queue.into();
         Self {
             name: registration.name.into(),
             rules: Rules {
                 policy: spec.retry,
+                crash_limit,
                 claims: claims.as_ref().map(|claims| ClaimRules {
                     in_progress_delay: claims.settings().in_progress_delay,
                     no_id: claims.settings().no_id,

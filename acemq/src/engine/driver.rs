@@ -70,7 +70,8 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
         Err(error) => (Envelope::new(incoming.routing_key.clone()), Some(Ack::poison(error.to_string()))),
     };
     let readable = unfit.is_none();
-    let mut facts = Facts { attempt: envelope.attempt(), unfit, has_key: false };
+    let redeliveries = hop::redeliveries(incoming.redelivered, &incoming.properties.headers);
+    let mut facts = Facts { attempt: envelope.attempt(), unfit, has_key: false, redeliveries };
     let cancel = consumer.phase.cancel.child_token();
     let delivered = Arc::new(Delivered {
         queue: Arc::clone(&consumer.queue),

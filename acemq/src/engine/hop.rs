@@ -1,15 +1,15 @@
 //! Moving a message: the copy that is published in place of the original.
 
-use super::machine::{Move, Target};
+use super::machine::{Move, Redeliveries, Target};
 use crate::{
-    envelope::{Properties, Value, headers},
+    envelope::{Properties, Table, Value, headers, headers::Number},
     handler::cut,
     topology::{dead_letter_queue, parking_queue, rung_queue},
     transport::Outgoing,
 };
 
 /// Headers that belong to the broker, and why a copy must not carry them.
-const BROKER_HEADERS: [&str; 11] = [
+const BROKER_HEADERS: [&str; 12] = [
     // RabbitMQ counts on from these when a client sends them back (3.x), or drops them (4.x): either way they would lie.
     "x-death",
     "x-first-death-exchange",
@@ -24,7 +24,26 @@ const BROKER_HEADERS: [&str; 11] = [
     // These make the broker route the copy to further queues, as the publisher's publish did before.
     "CC",
     "BCC",
+    // Where the deduplication plug-in is on, a queue drops a second message with the same value, and confirms it.
+    "x-deduplication-header",
 ];
+
+/// How often the broker took a message back, on queues where it does not count itself.
+const REDELIVERIES: &str = "x-acemq-redeliveries";
+
+/// How often the broker has taken a message back.
+pub(crate) fn redeliveries(redelivered: bool, headers: &Table) -> Redeliveries {
+    let count = |name| match headers.get(name).map(headers::number) {
+        Some(Number::Whole(number)) => Some(u32::try_from(number).unwrap_or(u32::MAX)),
+        _ => None,
+    };
+    match count("x-delivery-count") {
+        Some(count) => Redeliveries::Counted(count),
+        // A quorum queue of 4.3 counts what it hands out apart from what came back by a loss.
+        None if !redelivered || headers.contains_key("x-acquired-count") => Redeliveries::Counted(0),
+        None => Redeliveries::Uncounted(count(REDELIVERIES).unwrap_or(0)),
+    }
+}
 
 /// The copy of a message for another place.
 ///
@@ -48,6 +67,12 @@ pub(crate) fn copy(queue: &str, original: &Properties, readable: bool, body: byt
     if !table.contains_key(headers::FIRST_SEEN) {
         let now = i64::try_from(crate::envelope::now_ms()).unwrap_or(i64::MAX);
         table.insert(headers::FIRST_SEEN.to_owned(), Value::I64(now));
+    }
+    if to.redeliveries > 0 {
+        table.insert(REDELIVERIES.to_owned(), crate::envelope::count(to.redeliveries));
+    } else {
+        // Its handler came to an end: what was counted before says nothing any more.
+        table.remove(REDELIVERIES);
     }
     match &to.reason {
         Some(reason) => {

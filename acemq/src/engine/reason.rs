@@ -15,6 +15,7 @@ pub(crate) enum Reason {
     Undecodable(String),
     Poison(String),
     NoId,
+    CrashLoop { redeliveries: u32 },
 }
 
 impl fmt::Display for Reason {
@@ -32,6 +33,11 @@ impl fmt::Display for Reason {
             Self::Parked(why) => write!(f, "parked by the handler: {why}"),
             Self::Undecodable(why) => write!(f, "undecodable: {why}"),
             Self::Poison(why) => write!(f, "poison: {why}"),
+            Self::CrashLoop { redeliveries } => write!(
+                f,
+                "crash loop: the broker had to take the message back {redeliveries} times; its consumer died over it, or \
+                 lost its connection each time"
+            ),
             Self::NoId => f.write_str("no id: a consumer that keeps duplicates out cannot tell this message apart"),
         }
     }

@@ -8,7 +8,7 @@ mod vocabulary;
 use std::time::Duration;
 
 pub use self::vocabulary::Outcome;
-pub(crate) use self::vocabulary::{ClaimRules, Effect, Event, Facts, Move, Note, Rules, Step, Target};
+pub(crate) use self::vocabulary::{ClaimRules, Effect, Event, Facts, Move, Note, Redeliveries, Rules, Step, Target};
 use super::reason::Reason;
 use crate::{
     handler::{Ack, DeadLetter, Park},
@@ -86,6 +86,8 @@ pub(crate) struct Machine {
     attempt: u32,
     claimed: bool,
     shutdown: Shutdown,
+    /// Whether the message may not go back by a requeue, since the broker counts those up to a limit.
+    returns_as_copy: bool,
     /// The channel is gone: the broker delivers the message again, so no copy may be made.
     gone: bool,
     state: State,
@@ -99,11 +101,16 @@ impl Machine {
             attempt: facts.attempt,
             claimed: false,
             shutdown: Shutdown::No,
+            returns_as_copy: false,
             gone: false,
             state: State::Running,
         };
         if let Some(ack) = facts.unfit {
             let step = machine.returned(ack, None);
+            return (machine, step);
+        }
+        if let Some(ending) = machine.crashes(facts.redeliveries) {
+            let step = machine.end(ending);
             return (machine, step);
         }
         let step = match rules.claims {
@@ -200,7 +207,7 @@ impl Machine {
             Claim::Duplicate => self.settle(Effect::Ack, Outcome::Duplicate),
             Claim::InProgress => {
                 let wait = self.rules.claims.map_or(PAUSE, |claims| claims.in_progress_delay);
-                let copy = Move { target: Target::Source, attempt: self.attempt, reason: None };
+                let copy = Move { target: Target::Source, attempt: self.attempt, reason: None, redeliveries: 0 };
                 self.end(Ending::later(wait, 0.0, copy, Outcome::InProgress))
             }
         }
@@ -259,12 +266,35 @@ impl Machine {
             (None, Place::Broker) => (Target::Rung(delay), Duration::ZERO, 0.0),
             (None, Place::Consumer) => (Target::Source, delay, policy.jitter()),
         };
-        Ending::later(wait, jitter, Move { target, attempt, reason: None }, Outcome::Retried)
+        Ending::later(wait, jitter, Move { target, attempt, reason: None, redeliveries: 0 }, Outcome::Retried)
     }
 
     fn set_aside(&self, target: Target, reason: Reason, outcome: Outcome) -> Ending {
-        let copy = Move { target, attempt: self.attempt, reason: Some(reason) };
+        let copy = Move { target, attempt: self.attempt, reason: Some(reason), redeliveries: 0 };
         Ending::later(Duration::ZERO, 0.0, copy, outcome)
+    }
+
+    /// What becomes of a message that the broker had to take back.
+    fn crashes(&mut self, redeliveries: Redeliveries) -> Option<Ending> {
+        let limit = self.rules.crash_limit;
+        let (count, counted) = match redeliveries {
+            Redeliveries::Counted(count) => (count, true),
+            Redeliveries::Uncounted(before) => (before.saturating_add(1), false),
+        };
+        // One more would be one too many: what goes back from here on goes as a copy, which the broker counts anew.
+        self.returns_as_copy = limit > 0 && counted && count.saturating_add(1) >= limit;
+        if limit == 0 || (counted && count < limit) {
+            return None;
+        }
+        if count >= limit {
+            return Some(self.set_aside(
+                Target::DeadLetter,
+                Reason::CrashLoop { redeliveries: count },
+                Outcome::DeadLettered,
+            ));
+        }
+        let copy = Move { target: Target::Source, attempt: self.attempt, reason: None, redeliveries: count };
+        Some(Ending::later(Duration::ZERO, 0.0, copy, Outcome::Requeued))
     }
 
     /// Ends a delivery whose handler ran. The claim goes first, or the next delivery would find it taken.
@@ -286,7 +316,15 @@ impl Machine {
                 if pause.is_zero() || self.closing() {
                     return self.settle(Effect::Requeue, outcome);
                 }
-                self.state = State::Waiting(Ending::Requeue { pause, outcome });
+                let ending = if self.returns_as_copy {
+                    let copy = Move { target: Target::Source, attempt: self.attempt, reason: None, redeliveries: 0 };
+                    // Once only: a copy that does not arrive leaves nothing but the requeue.
+                    self.returns_as_copy = false;
+                    Ending::later(pause, 0.0, copy, outcome)
+                } else {
+                    Ending::Requeue { pause, outcome }
+                };
+                self.state = State::Waiting(ending);
                 Effect::Wait { delay: pause, jitter: 0.0 }.into()
             }
             Ending::Move { wait, moving, .. } if wait.is_zero() => self.send(moving),

@@ -66,7 +66,7 @@ fn play(story: &Story, sabotage: Sabotage) -> Trace {
                 step.effect = Effect::Wait { delay: PAUSE, jitter: 0.0 };
             }
             (Sabotage::CountAfterCancel, Effect::Requeue) if cancelled => {
-                let copy = Move { target: Target::Source, attempt: attempt + 1, reason: None };
+                let copy = Move { target: Target::Source, attempt: attempt + 1, reason: None, redeliveries: 0 };
                 step.effect = Effect::Move(copy);
             }
             (Sabotage::AckUnconfirmed, Effect::Wait { .. }) => step.effect = Effect::Ack,
@@ -194,10 +194,16 @@ fn stories() -> impl Strategy<Value = Story> {
         9 => Just(None),
         1 => Just(Some(Ack::poison("headers".to_owned()))),
     ];
-    let facts =
-        (1_u32..8, any::<bool>(), unfit).prop_map(|(attempt, has_key, unfit)| Facts { attempt, unfit, has_key });
-    (policy, claims, facts, prop::collection::vec(any::<u8>(), 0..120))
-        .prop_map(|(policy, claims, facts, choices)| Story { rules: Rules { policy, claims }, facts, choices })
+    let redeliveries = prop_oneof![
+        4 => Just(Redeliveries::Counted(0)),
+        1 => (0_u32..5).prop_map(Redeliveries::Counted),
+        1 => (0_u32..5).prop_map(Redeliveries::Uncounted),
+    ];
+    let facts = (1_u32..8, any::<bool>(), unfit, redeliveries)
+        .prop_map(|(attempt, has_key, unfit, redeliveries)| Facts { attempt, unfit, has_key, redeliveries });
+    (policy, claims, facts, prop::collection::vec(any::<u8>(), 0..120)).prop_map(|(policy, claims, facts, choices)| {
+        Story { rules: Rules { policy, claims, crash_limit: 3 }, facts, choices }
+    })
 }
 
 proptest! {

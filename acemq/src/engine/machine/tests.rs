@@ -9,11 +9,11 @@ const POLICY: RetryPolicy = RetryPolicy::exponential(3, Duration::from_secs(20),
 
 fn rules(claims: bool) -> Rules {
     let claims = claims.then_some(ClaimRules { in_progress_delay: Duration::from_secs(5), no_id: NoId::Run });
-    Rules { policy: POLICY, claims }
+    Rules { policy: POLICY, claims, crash_limit: 10 }
 }
 
 fn facts(attempt: u32) -> Facts {
-    Facts { attempt, unfit: None, has_key: true }
+    Facts { attempt, unfit: None, has_key: true, redeliveries: Redeliveries::Counted(0) }
 }
 
 fn start(claims: bool, attempt: u32) -> Machine {
@@ -95,7 +95,7 @@ fn the_ways_to_be_set_aside_are_told_apart() {
 #[test]
 fn an_old_message_is_given_up_with_the_limit_in_its_reason() {
     let policy = POLICY.give_up_after(Duration::from_secs(3_600));
-    let (mut machine, _) = Machine::start(Rules { policy, claims: None }, facts(1));
+    let (mut machine, _) = Machine::start(Rules { policy, claims: None, crash_limit: 10 }, facts(1));
     let step = machine.on(Event::Returned { ack: Ack::retry("no"), age: Some(Duration::from_secs(3_600)) });
     assert_eq!(moved_to(&step), (Target::DeadLetter, 1, Some("too old, past 1h: no".to_owned())));
 }
@@ -127,6 +127,40 @@ fn a_message_that_cannot_be_handled_never_reaches_the_handler_or_the_store() {
         assert_eq!(moved_to(&step), (Target::Parked, 1, Some("poison: attempt -1".to_owned())));
         assert_eq!(arrives(&mut machine), Outcome::Parked);
     }
+}
+
+#[test]
+fn a_message_that_the_broker_took_back_too_often_is_set_aside_unseen() {
+    for (redeliveries, count) in [(Redeliveries::Counted(10), 10), (Redeliveries::Uncounted(9), 10)] {
+        let (mut machine, step) = Machine::start(rules(true), Facts { redeliveries, ..facts(1) });
+        let (target, attempt, reason) = moved_to(&step);
+        assert_eq!((target, attempt), (Target::DeadLetter, 1));
+        assert!(
+            reason.unwrap().starts_with(&format!("crash loop: the broker had to take the message back {count} times"))
+        );
+        assert_eq!(arrives(&mut machine), Outcome::DeadLettered);
+    }
+    let endless = Rules { crash_limit: 0, ..rules(false) };
+    let (_, step) = Machine::start(endless, Facts { redeliveries: Redeliveries::Counted(1_000), ..facts(1) });
+    assert_eq!(step.effect, Effect::Run);
+}
+
+#[test]
+fn where_nobody_counts_the_count_is_written_on_a_copy_before_the_handler_runs() {
+    let redeliveries = Redeliveries::Uncounted(3);
+    let (mut machine, step) = Machine::start(rules(false), Facts { redeliveries, ..facts(2) });
+    let Effect::Move(copy) = step.effect else { panic!("no copy") };
+    assert_eq!((copy.target, copy.attempt, copy.redeliveries), (Target::Source, 2, 4));
+    assert_eq!(arrives(&mut machine), Outcome::Requeued);
+}
+
+#[test]
+fn the_last_return_before_the_limit_is_a_copy_that_the_broker_counts_anew() {
+    let redeliveries = Redeliveries::Counted(9);
+    let (mut machine, _) = Machine::start(rules(false), Facts { redeliveries, ..facts(2) });
+    assert_eq!(machine.on(returned(Ack::release())).effect, Effect::Wait { delay: PAUSE, jitter: 0.0 });
+    assert_eq!(moved_to(&machine.on(Event::Elapsed)), (Target::Source, 2, None));
+    assert_eq!(arrives(&mut machine), Outcome::Released);
 }
 
 #[test]

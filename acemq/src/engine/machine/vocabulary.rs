@@ -17,6 +17,9 @@ pub(crate) struct Rules {
     pub(crate) policy: RetryPolicy,
     /// Set when duplicates are kept out.
     pub(crate) claims: Option<ClaimRules>,
+    /// How often the broker may take a message back, as when the process dies over it, before it is set aside; zero is
+    /// without end.
+    pub(crate) crash_limit: u32,
 }
 
 /// What a machine has to know about claims.
@@ -35,6 +38,17 @@ pub(crate) struct Facts {
     pub(crate) unfit: Option<Ack>,
     /// Whether there is a key to claim.
     pub(crate) has_key: bool,
+    /// How often the broker has taken the message back.
+    pub(crate) redeliveries: Redeliveries,
+}
+
+/// How often the broker has taken a message back, and who counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Redeliveries {
+    /// The broker does, as quorum queues do.
+    Counted(u32),
+    /// Nobody does: the count stands on the message, and this redelivery is still to be added.
+    Uncounted(u32),
 }
 
 /// What to do next.
@@ -68,6 +82,8 @@ pub(crate) struct Move {
     pub(crate) attempt: u32,
     /// Why the message is set aside; only on copies that are.
     pub(crate) reason: Option<Reason>,
+    /// The redeliveries to write on the copy, when nobody else counts them.
+    pub(crate) redeliveries: u32,
 }
 
 /// Where a copy goes.
