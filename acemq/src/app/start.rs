@@ -10,7 +10,7 @@ use crate::{
     engine::{Claims, Consumer, Life, Link, Parts, Phase, Refusal},
     idempotency::{ClaimStore, MemoryStore},
     policy::{Place, render},
-    registry::Registration,
+    registry::{Registration, RungKind},
     topology,
     transport::{Role, Transport},
 };
@@ -28,6 +28,7 @@ pub(super) async fn start(mut app: App) -> Result<Running, Error> {
     };
     for registration in &registrations {
         announce(registration);
+        warn_of_classic_rungs(registration, app.rungs);
     }
     let consume = Link::open(Arc::clone(&transport), Role::Consume).await?;
     let publish = match Link::open(Arc::clone(&transport), Role::Publish).await {
@@ -155,6 +156,18 @@ fn announce(registration: &Registration) {
         concurrency = spec.concurrency,
         "found a consumer"
     );
+}
+
+fn warn_of_classic_rungs(registration: &Registration, default: RungKind) {
+    let spec = &registration.spec;
+    if spec.rungs.unwrap_or(default) == RungKind::Classic && spec.retry.broker_rungs().next().is_some() {
+        tracing::warn!(
+            consumer = registration.name,
+            queue = spec.queue,
+            "its retries wait in classic queues, as the other libraries of the family declare them: what waits is lost when \
+             the broker is killed and, before a quorum queue, on an ordinary restart; `rungs = quorum` loses nothing"
+        );
+    }
 }
 
 fn origin() -> String {

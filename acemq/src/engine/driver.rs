@@ -14,11 +14,11 @@ use super::{
     claims::Held,
     consumer::Consumer,
     gate::{Place, Slot},
-    hop,
+    hop::{self, Remarks},
     machine::{Effect, Event, Facts, Machine, Move, Outcome},
 };
 use crate::{
-    envelope::{Envelope, Properties},
+    envelope::Envelope,
     handler::{Ack, Context, Delivered, panic_text},
     telemetry::Settlement,
     transport::{Channel, Incoming, Lane, PublishError, Routing, Settled, Verdict},
@@ -272,11 +272,28 @@ impl Driver {
     }
 
     async fn publish(&self, copy: &Move) -> Event {
-        let original: &Properties = self.context.properties();
-        let message = hop::copy(&self.consumer.queue, original, self.readable, self.context.body().clone(), copy);
+        let original = hop::Original {
+            queue: &self.consumer.queue,
+            properties: self.context.properties(),
+            body: self.context.body(),
+            readable: self.readable,
+        };
+        let link = &self.consumer.publish;
+        let publish = async {
+            match link.publish(original.copy(copy, Remarks::Full), Lane::Hop).await {
+                Err(PublishError::HeadersTooLarge { size, limit }) => {
+                    tracing::warn!(
+                        consumer = %self.consumer.name, size, limit, reason = copy.reason.as_ref().map(tracing::field::display),
+                        "the headers leave no room for remarks: the copy goes without them"
+                    );
+                    link.publish(original.copy(copy, Remarks::Spare), Lane::Hop).await
+                }
+                published => published,
+            }
+        };
         let published = tokio::select! {
             biased;
-            published = self.consumer.publish.publish(message, Lane::Hop) => published,
+            published = publish => published,
             () = self.consumer.phase.abandon.cancelled() => return Event::MoveFailed,
         };
         match published {
