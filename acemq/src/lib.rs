@@ -23,6 +23,8 @@ mod telemetry;
 #[doc(hidden)]
 pub mod __private;
 
+#[cfg(feature = "macros")]
+pub use acemq_macros::consumer;
 pub use app::{App, CRASH_LIMIT, DRAIN_TIMEOUT, GRACE, OnRefusal, Running, run};
 pub use drain::Drained;
 pub use error::Error;

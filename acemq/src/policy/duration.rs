@@ -58,6 +58,7 @@ pub const fn try_duration(text: &str) -> Result<Duration, DurationError> {
 pub const fn duration(text: &str) -> Duration {
     match try_duration(text) {
         Ok(duration) => duration,
+        #[allow(clippy::panic)] // what a constant reports is a compile error
         Err(error) => panic!("{}", error.message()),
     }
 }

@@ -2,12 +2,15 @@
 //!
 //! Everything here is `const`: the macro evaluates at compile time the very functions that the engine runs.
 
+mod check;
 mod duration;
 mod jitter;
 mod schedule;
 
 use std::time::Duration;
 
+pub use check::{BROKER_CONSUMER_TIMEOUT, PolicyError};
+pub(crate) use check::{attempts as check_attempts, delay as check_delay, jitter as check_jitter};
 pub use duration::{DurationError, LONGEST_WAIT_MS, duration, millis, render, try_duration};
 pub use jitter::Jitter;
 pub use schedule::{Place, Schedule, Step};
@@ -50,6 +53,9 @@ enum Growth {
 }
 
 impl RetryPolicy {
+    /// What a consumer without a policy does: it tries for ever, [`RETRY_DELAY`] apart.
+    pub const DEFAULT: Self = Self::unbounded(RETRY_DELAY);
+
     /// One delivery, no retry.
     #[must_use]
     pub const fn none() -> Self {
@@ -123,6 +129,14 @@ impl RetryPolicy {
     #[must_use]
     pub const fn jitter(&self) -> f64 {
         self.jitter
+    }
+
+    /// The longest wait of a policy whose waits grow.
+    pub(crate) const fn cap(&self) -> Option<Duration> {
+        match self.growth {
+            Growth::Doubling { max } => max,
+            Growth::Fixed => None,
+        }
     }
 
     /// The age at which a message that fails is given up; zero is no limit.

@@ -1,12 +1,16 @@
 //! Which consumers there are: what the attribute collects, or an explicit list.
 
+pub(crate) mod check;
+
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
+pub use check::SpecError;
+
 use crate::{
     handler::{Ack, Context, Requirements},
-    policy::{RETRY_DELAY, RetryPolicy},
+    policy::RetryPolicy,
 };
 
 /// A running call of a consumer function.
@@ -68,7 +72,7 @@ impl ConsumerSpec {
     pub const fn new(queue: &'static str) -> Self {
         Self {
             queue,
-            retry: RetryPolicy::unbounded(RETRY_DELAY),
+            retry: RetryPolicy::DEFAULT,
             prefetch: Self::PREFETCH,
             concurrency: Self::PREFETCH,
             timeout: None,
@@ -134,8 +138,8 @@ pub type KeyFn = fn(&Context) -> Result<String, crate::envelope::DecodeError>;
 impl Idempotent {
     /// What a bare `idempotent` means.
     pub const DEFAULT: Self = Self {
-        retention: Duration::from_secs(86_400),
-        claim: Duration::from_secs(300),
+        retention: Duration::from_hours(24),
+        claim: Duration::from_mins(5),
         in_progress_delay: Duration::from_secs(5),
         scope: Scoped::Queue,
         no_id: NoId::Run,

@@ -1,0 +1,98 @@
+//! What the expansion of a macro names; no part of the public interface.
+
+pub mod check;
+
+use std::any::Any;
+
+pub use std::{option::Option, result::Result, string::String, time::Duration};
+
+pub use inventory;
+
+pub use crate::{
+    envelope::{DecodeError, DefaultCodec},
+    handler::{Ack, Context, FromContext, FromMessage, IntoAck, Park, Requirements},
+    policy::{RetryPolicy, duration},
+    registry::{
+        Bind, Call, Consumer, ConsumerSpec, Idempotent, Location, NoId, QueueKind, Registration, RungKind, Scoped,
+    },
+};
+
+/// A duration that may be malformed, which a check blames where it stands.
+#[must_use]
+pub const fn parse(text: &str) -> Option<Duration> {
+    match crate::policy::try_duration(text) {
+        Ok(duration) => Some(duration),
+        Err(_) => None,
+    }
+}
+
+/// A duration, or this one in place of a malformed one: what is built from it has to be evaluated without a panic.
+#[must_use]
+pub const fn or(duration: Option<Duration>, otherwise: Duration) -> Duration {
+    match duration {
+        Some(duration) => duration,
+        None => otherwise,
+    }
+}
+
+/// The shortest wait, in place of a malformed duration.
+pub const MOMENT: Duration = Duration::from_millis(1);
+
+/// [`RetryPolicy::fixed`] with a delay that may be malformed.
+#[must_use]
+pub const fn fixed(attempts: u32, delay: Option<Duration>) -> RetryPolicy {
+    RetryPolicy::fixed(attempts, or(delay, MOMENT))
+}
+
+/// [`RetryPolicy::exponential`] with delays that may be malformed.
+#[must_use]
+pub const fn exponential(attempts: u32, first: Option<Duration>, max: Option<Duration>) -> RetryPolicy {
+    let first = or(first, MOMENT);
+    RetryPolicy::exponential(attempts, first, or(max, first))
+}
+
+/// [`RetryPolicy::unbounded`] with a delay that may be malformed.
+#[must_use]
+pub const fn unbounded(delay: Option<Duration>) -> RetryPolicy {
+    RetryPolicy::unbounded(or(delay, MOMENT))
+}
+
+/// Boxes the call of a consumer function.
+pub fn call<F: Future<Output = Ack> + Send + 'static>(future: F) -> Call {
+    Box::pin(future)
+}
+
+/// Runs a consumer function that blocks where it holds nobody up. Its panic becomes the caller's.
+pub async fn blocking<T: Send + 'static>(function: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(function).await {
+        Ok(value) => value,
+        Err(error) => std::panic::resume_unwind(match error.try_into_panic() {
+            Ok(panic) => panic,
+            // The runtime is going down and never started the function.
+            Err(error) => Box::new(error.to_string()) as Box<dyn Any + Send>,
+        }),
+    }
+}
+
+/// What a message that does not decode becomes.
+#[must_use]
+pub fn undecodable(error: &DecodeError) -> Ack {
+    match error {
+        DecodeError::Unavailable(_) => Ack::retry(error.to_string()),
+        _ => Ack::Park { reason: crate::handler::cut(error.to_string()), cause: Park::Undecodable },
+    }
+}
+
+/// The key of a claim, from whatever a key function returns.
+pub fn key(key: impl std::fmt::Display) -> String {
+    key.to_string()
+}
+
+/// Stands in for a consumer that does not compile, so that nothing else complains.
+pub const BROKEN: Registration = Registration {
+    name: "",
+    location: Location { file: "", line: 0 },
+    spec: ConsumerSpec::new(""),
+    requires: |_| {},
+    invoke: |_| Box::pin(std::future::ready(Ack::Release)),
+};
