@@ -29,6 +29,7 @@ mod ports;
 
 pub mod amqp;
 pub mod process;
+pub mod proxy;
 pub mod rabbitmq;
 
 pub use wait::{eventually, unique};

@@ -32,12 +32,12 @@ impl Builder {
         Self { command: Command::new(path) }
     }
 
-    /// The example `name` of the package `acemq-examples`, which `cargo test --workspace` builds.
+    /// The program `name` of the package `acemq-examples`; `scripts/test.sh` builds it before the tests.
     pub fn example(name: &str) -> Self {
-        let path = built(&format!("examples/{name}"));
+        let path = built(name);
         assert!(
             path.is_file(),
-            "the example {name} is not built: {} is missing; run `cargo build --examples -p acemq-examples`",
+            "the example {name} is not built: {} is missing; run `cargo build -p acemq-examples`",
             path.display()
         );
         Self::new(path)
