@@ -94,8 +94,8 @@ impl Config {
         self
     }
 
-    /// The largest body that the broker takes: by default it is learned from the broker's first refusal. Larger ones are
-    /// refused before anything is written.
+    /// The largest body that the broker takes, if its own `max_message_size` is set: by default 16 MiB for RabbitMQ since
+    /// 4.0, and 128 MiB before. Larger ones are refused before anything is written.
     pub fn max_message_size(mut self, bytes: usize) -> Self {
         self.settings.max_message_size = Some(bytes);
         self

@@ -35,7 +35,7 @@ const WINDOW: usize = 1000;
 const UNWRITTEN: usize = 1 << 20;
 /// Publishes that nobody waits for any more, before their channel is given up.
 const EXPIRED: usize = 1000;
-/// A body that no broker refuses by default. A larger one goes alone while the limit is unknown, since its refusal takes
+/// A body that no broker refuses by default. A larger one goes alone: the limit may be known wrongly, and a refusal takes
 /// the channel down with everything that is outstanding on it.
 const SURELY_TAKEN: usize = 16 << 20;
 /// After a refusal that could not be pinned on one message, so many go one by one.
@@ -190,8 +190,7 @@ impl Lane {
                 return None;
             }
             let message = &self.pending.front()?.message;
-            let limit = publish::max_message_size(&self.shared);
-            if !alone && limit.is_none() && message.body.len() > SURELY_TAKEN {
+            if !alone && message.body.len() > SURELY_TAKEN {
                 return None;
             }
             let id = message.properties.message_id.as_deref();

@@ -18,6 +18,7 @@ mod declare;
 mod drain;
 mod exchanges;
 mod fault;
+mod filter;
 mod flight;
 mod lane;
 mod open;

@@ -1,6 +1,10 @@
 //! Opens one lapin connection, and says in the caller's terms why it could not.
 
-use std::{io, time::Duration};
+use std::{
+    io,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use lapin::{
     ConnectionProperties, ErrorKind,
@@ -11,6 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     config::Settings,
+    filter::{Filter, Greeting},
     url::Target,
     wire::{self, Once, Switch, Wire},
 };
@@ -23,6 +28,7 @@ const FRAME_MAX: u32 = 131_072;
 /// A connection that finished its handshake.
 pub(super) struct Opened {
     pub(super) lapin: lapin::Connection,
+    pub(super) greeting: Greeting,
     pub(super) switch: Switch,
 }
 
@@ -58,7 +64,9 @@ pub(super) async fn open(target: &Target, settings: &Settings, name: &str) -> Re
     };
 
     let switch = Switch::default();
-    let once = Once::new(Wire::new(socket, switch.clone()));
+    let greeting = Arc::new(OnceLock::new());
+    let filter = Filter::new(Arc::clone(&greeting));
+    let once = Once::new(Wire::new(socket, filter, switch.clone()));
     let handshake = lapin::Connection::connector(
         uri(target, settings),
         wire::runtime(),
@@ -66,7 +74,17 @@ pub(super) async fn open(target: &Target, settings: &Settings, name: &str) -> Re
         properties(name),
     );
     match timeout_at(deadline, handshake).await {
-        Ok(Ok(lapin)) => Ok(Opened { lapin, switch }),
+        Ok(Ok(lapin)) => {
+            let greeting = greeting.get().cloned().unwrap_or_default();
+            tracing::info!(
+                %address,
+                product = greeting.product,
+                version = greeting.version,
+                name,
+                "connected"
+            );
+            Ok(Opened { lapin, greeting, switch })
+        }
         Ok(Err(error)) => {
             switch.cut();
             Err(refused(target, address, &error))

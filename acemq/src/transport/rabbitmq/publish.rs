@@ -105,13 +105,15 @@ pub(super) fn open_for_publishes(shared: &Shared) -> Result<(), PublishError> {
     Err(PublishError::Refused { why })
 }
 
-/// The largest body that the broker is known to take.
+/// The largest body that the broker takes: as it was set, or as it is known from a refusal or from the version.
 pub(super) fn max_message_size(shared: &Shared) -> Option<usize> {
-    let learned = || match shared.ground.learned_max_size.load(Ordering::Relaxed) {
-        0 => None,
+    if let Some(limit) = shared.settings().max_message_size {
+        return Some(limit);
+    }
+    match shared.ground.learned_max_size.load(Ordering::Relaxed) {
+        0 => shared.usual_max_size,
         limit => Some(limit),
-    };
-    shared.settings().max_message_size.or_else(learned)
+    }
 }
 
 /// The limit in the broker's refusal of a body, such as `PRECONDITION_FAILED - message size 20 is larger than configured

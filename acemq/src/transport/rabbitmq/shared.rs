@@ -17,7 +17,9 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{config::Settings, fault::Fault, open::Opened, runtime::Background, url::Target, wire::Switch};
+use super::{
+    config::Settings, fault::Fault, filter::Greeting, open::Opened, runtime::Background, url::Target, wire::Switch,
+};
 use crate::transport::ConnectionState;
 
 /// What every connection of one transport shares.
@@ -44,6 +46,8 @@ pub(super) struct Shared {
     /// Ends what still runs.
     pub(super) stop: CancellationToken,
     pub(super) frame_max: usize,
+    /// The largest body that the broker takes by default, by its version.
+    pub(super) usual_max_size: Option<usize>,
     channel_max: u16,
     /// Channels that the broker closed. lapin cannot use the id of one again: when its ids come round, opening it fails.
     lost_channels: AtomicU16,
@@ -52,7 +56,7 @@ pub(super) struct Shared {
 impl Shared {
     /// Takes over a fresh connection. Runs on the background runtime.
     pub(super) fn new(ground: Arc<Ground>, target: Target, opened: Opened) -> Arc<Self> {
-        let Opened { lapin, switch } = opened;
+        let Opened { lapin, greeting, switch } = opened;
         let shared = Arc::new(Self {
             ground,
             target,
@@ -64,6 +68,7 @@ impl Shared {
             finish: CancellationToken::new(),
             stop: CancellationToken::new(),
             frame_max: usize::try_from(lapin.configuration().frame_max()).unwrap_or(usize::MAX),
+            usual_max_size: usual_max_size(&greeting),
             channel_max: lapin.configuration().channel_max(),
             lost_channels: AtomicU16::new(0),
             lapin: Mutex::new(None),
@@ -134,20 +139,23 @@ impl Shared {
         }
     }
 
-    /// Marks the connection as gone, once, and ends everything on it.
+    /// Marks the connection as gone, and ends everything on it.
     pub(super) fn fail(&self, reason: impl Into<String>) {
+        self.end(reason);
+        self.switch.cut();
+    }
+
+    /// Marks the connection as gone, unless it is, and tells its tasks.
+    fn end(&self, reason: impl Into<String>) {
         let reason = reason.into();
-        let news = self.state.send_if_modified(|state| {
+        self.state.send_if_modified(|state| {
             let news = !matches!(state, ConnectionState::Closed { .. });
             if news {
                 *state = ConnectionState::Closed { reason };
             }
             news
         });
-        if news {
-            self.switch.cut();
-            self.stop.cancel();
-        }
+        self.stop.cancel();
     }
 
     /// Waits for an answer of the broker, but not for ever.
@@ -214,34 +222,55 @@ impl Shared {
         let lapin = self.slot().take();
         if let Some(lapin) = &lapin
             && self.connected()
-            && timeout(patience, lapin.close(200, "OK".into())).await.is_err()
+            && timeout(patience, lapin.close(200, "OK".into())).await.is_ok()
         {
-            tracing::warn!(address = %self.target.address(), "the broker did not answer the close in time");
+            // lapin closes the socket itself.
+            self.end(CLOSED_HERE);
+        } else {
+            self.fail(CLOSED_HERE);
         }
-        self.fail("it was closed here");
         self.tasks.close();
         let ended = async { tokio::join!(self.tasks.wait(), self.lanes.wait()) };
         if timeout(patience, ended).await.is_err() {
             tracing::warn!(tasks = self.tasks.len(), "tasks of a closed connection still run");
         }
         if let Some(lapin) = lapin.and_then(Arc::into_inner) {
-            join(lapin, patience).await;
+            let mut ended = std::pin::pin!(joined(lapin));
+            if timeout(patience, ended.as_mut()).await.is_err() {
+                self.switch.cut();
+                if timeout(patience, ended).await.is_err() {
+                    tracing::warn!("the thread of a closed connection still runs");
+                }
+            }
         }
+        self.switch.cut();
+    }
+}
+
+const CLOSED_HERE: &str = "it was closed here";
+
+/// RabbitMQ takes 128 MiB up to 3.13 and 16 MiB since 4.0, unless its `max_message_size` says otherwise.
+fn usual_max_size(greeting: &Greeting) -> Option<usize> {
+    let major = greeting.version.split('.').next()?.parse::<u32>().ok()?;
+    match greeting.product.as_str() {
+        "RabbitMQ" if major >= 4 => Some(16 << 20),
+        "RabbitMQ" => Some(128 << 20),
+        _ => None,
     }
 }
 
 /// Waits for the end of lapin's thread, which holds the socket.
-async fn join(lapin: Lapin, patience: Duration) {
+async fn joined(lapin: Lapin) {
     let (done, ended) = oneshot::channel();
-    // lapin offers nothing but a blocking join; a thread of its own cannot block anybody.
-    let joiner = std::thread::Builder::new().name("acemq-amqp-close".to_owned()).spawn(move || {
+    // lapin offers nothing but a blocking join, which in a thread of its own blocks nobody.
+    let joiner = std::thread::Builder::new().name("acemq-amqp-end".to_owned()).spawn(move || {
         if let Err(error) = lapin.run() {
             tracing::debug!(%error, "a connection ended with an error");
         }
         let _ = done.send(());
     });
-    if joiner.is_ok() && timeout(patience, ended).await.is_err() {
-        tracing::warn!("the thread of a closed connection still runs");
+    if joiner.is_ok() {
+        let _ = ended.await;
     }
 }
 

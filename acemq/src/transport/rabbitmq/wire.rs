@@ -12,7 +12,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::{Duration, Instant},
 };
 
@@ -22,7 +22,7 @@ use async_rs::{
     util::{DummyIO, RuntimeParts},
 };
 use futures_util::{
-    io::{AsyncRead, AsyncWrite, IoSlice, IoSliceMut},
+    io::{AsyncRead, AsyncWrite, IoSlice},
     stream::{self, Stream},
     task::AtomicWaker,
 };
@@ -31,6 +31,11 @@ use tokio::{
     io::{AsyncRead as _, AsyncWrite as _, ReadBuf},
     net::TcpStream,
 };
+
+use super::filter::Filter;
+
+/// So much of a body is read past the filter's buffer.
+const WORTHWHILE: usize = 32 << 10;
 
 /// A TCP connection, plain or inside TLS.
 pub(super) type Socket = AsyncTcpStream<Tcp>;
@@ -45,7 +50,7 @@ pub(super) struct Tcp(TcpStream);
 impl AsyncRead for Tcp {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut buffer = ReadBuf::new(buffer);
-        std::task::ready!(Pin::new(&mut self.0).poll_read(cx, &mut buffer))?;
+        ready!(Pin::new(&mut self.0).poll_read(cx, &mut buffer))?;
         Poll::Ready(Ok(buffer.filled().len()))
     }
 }
@@ -126,34 +131,46 @@ impl fmt::Debug for Switch {
 /// What lapin reads from and writes to.
 pub(super) struct Wire {
     socket: Socket,
+    filter: Filter,
     switch: Switch,
 }
 
 impl Wire {
-    pub(super) fn new(socket: Socket, switch: Switch) -> Self {
-        Self { socket, switch }
+    pub(super) fn new(socket: Socket, filter: Filter, switch: Switch) -> Self {
+        Self { socket, filter, switch }
     }
 }
 
 impl AsyncRead for Wire {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        let Self { socket, switch } = self.get_mut();
-        switch.guard(&switch.0.reader, cx, |cx| Pin::new(socket).poll_read(cx, buffer))
-    }
-
-    fn poll_read_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffers: &mut [IoSliceMut<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let Self { socket, switch } = self.get_mut();
-        switch.guard(&switch.0.reader, cx, |cx| Pin::new(socket).poll_read_vectored(cx, buffers))
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
+        let Self { socket, filter, switch } = self.get_mut();
+        let mut socket = Pin::new(socket);
+        loop {
+            let taken = filter.take(out);
+            if taken > 0 || out.is_empty() {
+                return Poll::Ready(Ok(taken));
+            }
+            let passing = filter.passing().min(out.len());
+            if passing >= WORTHWHILE
+                && let Some(out) = out.get_mut(..passing)
+            {
+                let read = ready!(switch.guard(&switch.0.reader, cx, |cx| { socket.as_mut().poll_read(cx, out) }))?;
+                filter.passed(read);
+                return Poll::Ready(Ok(read));
+            }
+            let space = filter.space();
+            let read = ready!(switch.guard(&switch.0.reader, cx, |cx| { socket.as_mut().poll_read(cx, space) }))?;
+            if read == 0 {
+                return Poll::Ready(Ok(0));
+            }
+            filter.filled(read);
+        }
     }
 }
 
 impl AsyncWrite for Wire {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let Self { socket, switch } = self.get_mut();
+        let Self { socket, switch, .. } = self.get_mut();
         switch.guard(&switch.0.writer, cx, |cx| Pin::new(socket).poll_write(cx, bytes))
     }
 
@@ -162,17 +179,17 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let Self { socket, switch } = self.get_mut();
+        let Self { socket, switch, .. } = self.get_mut();
         switch.guard(&switch.0.writer, cx, |cx| Pin::new(socket).poll_write_vectored(cx, bytes))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { socket, switch } = self.get_mut();
+        let Self { socket, switch, .. } = self.get_mut();
         switch.guard(&switch.0.writer, cx, |cx| Pin::new(socket).poll_flush(cx))
     }
 
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { socket, switch } = self.get_mut();
+        let Self { socket, switch, .. } = self.get_mut();
         if switch.is_cut() {
             // Dropping the socket closes it; a farewell inside TLS could wait for ever.
             return Poll::Ready(Ok(()));
