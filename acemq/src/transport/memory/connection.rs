@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
     broker::{Broker, ConnectionId, Link, Unconfirmed},
+    declare::object,
     deliver::Sent,
     publish::Answer,
     queue::ChannelId,
@@ -145,18 +146,6 @@ async fn wait_for(confirm: oneshot::Receiver<Answer>) -> Answer {
         Err(_) => format!("no confirm within {CONFIRM_TIMEOUT:?}"),
     };
     Err(PublishError::Unknown { why })
-}
-
-fn object(wanted: &Declaration) -> String {
-    match wanted {
-        Declaration::Exchange { name, .. } => format!("exchange `{name}`"),
-        Declaration::Queue { name, .. } | Declaration::QueueExists { name } => {
-            format!("queue `{name}`")
-        }
-        Declaration::Binding { queue, exchange, .. } => {
-            format!("the binding of queue `{queue}` to exchange `{exchange}`")
-        }
-    }
 }
 
 /// Keeps a channel open. The last one to go closes it.

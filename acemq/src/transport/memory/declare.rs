@@ -22,7 +22,7 @@ impl State {
         match wanted {
             Declaration::Exchange { name, kind } => self.declare_exchange(name, *kind),
             Declaration::Queue { name, arguments } => self.declare_queue(name, arguments),
-            Declaration::Binding { queue, exchange, routing_key } => self.bind(queue, exchange, routing_key),
+            Declaration::Binding { queue, exchange, routing_key } => self.bind(wanted, queue, exchange, routing_key),
             Declaration::QueueExists { name } => self.find_queue(name).map(drop),
         }
     }
@@ -69,11 +69,11 @@ impl State {
         Ok(())
     }
 
-    fn bind(&mut self, queue: &str, exchange: &str, key: &str) -> Result<(), DeclareError> {
+    fn bind(&mut self, wanted: &Declaration, queue: &str, exchange: &str, key: &str) -> Result<(), DeclareError> {
         if exchange.is_empty() {
-            return Err(default_exchange("the default exchange".to_owned()));
+            return Err(default_exchange(object(wanted)));
         }
-        check_length("the routing key", key)?;
+        check_length(&object(wanted), key)?;
         if !self.exchanges.contains_key(exchange) {
             let object = format!("exchange `{exchange}`");
             return Err(DeclareError::Missing { object });
@@ -121,6 +121,17 @@ impl State {
             routing_key: key.to_owned(),
         });
         exchanges.chain(queues).chain(bindings).collect()
+    }
+}
+
+/// What a declaration is about, in words.
+pub(super) fn object(wanted: &Declaration) -> String {
+    match wanted {
+        Declaration::Exchange { name, .. } => format!("exchange `{name}`"),
+        Declaration::Queue { name, .. } | Declaration::QueueExists { name } => format!("queue `{name}`"),
+        Declaration::Binding { queue, exchange, routing_key } => {
+            format!("binding of queue `{queue}` to exchange `{exchange}` on `{routing_key}`")
+        }
     }
 }
 

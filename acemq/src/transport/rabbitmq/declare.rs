@@ -54,7 +54,8 @@ impl Object {
         match (scope, code) {
             // The code is also that of a queue whose node is down; then the text is the news.
             (Scope::Channel, Some(404)) if text.contains(" - no ") => DeclareError::Missing { object },
-            (Scope::Channel, Some(406)) => DeclareError::Mismatch { object, text },
+            // The code is also that of an argument that no queue can have.
+            (Scope::Channel, Some(406)) if text.contains("inequivalent arg") => DeclareError::Mismatch { object, text },
             (Scope::Channel, Some(403)) => DeclareError::Denied { object, text },
             (Scope::Channel, Some(_)) => DeclareError::Refused { object, text },
             _ => DeclareError::Lost { object, why: text },
@@ -213,7 +214,10 @@ mod tests {
         let down = "NOT_FOUND - home node 'r@h' of durable queue 'q' in vhost '/' is down or inaccessible";
         let refused = DeclareError::Refused { object: object(), text: down.to_owned() };
         assert_eq!(queue.error(fault(404, down)), refused);
-        assert!(matches!(queue.error(fault(406, "")), DeclareError::Mismatch { .. }));
+        let other = "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': …";
+        assert!(matches!(queue.error(fault(406, other)), DeclareError::Mismatch { .. }));
+        let wrong = "PRECONDITION_FAILED - invalid arg 'x-message-ttl' for queue 'q' in vhost '/': {value_negative,-1}";
+        assert!(matches!(queue.error(fault(406, wrong)), DeclareError::Refused { .. }));
         assert!(matches!(queue.error(fault(403, "")), DeclareError::Denied { .. }));
         assert!(matches!(queue.error(fault(405, "")), DeclareError::Refused { .. }));
         assert!(matches!(queue.error(Fault::connection("")), DeclareError::Lost { .. }));

@@ -1,6 +1,7 @@
 //! What the broker does, in paused time.
 
 mod consuming;
+mod declaring;
 mod dying;
 mod fault;
 mod publishing;
