@@ -17,6 +17,8 @@ pub(super) struct Message {
     pub(super) routing_key: String,
     pub(super) properties: Properties,
     pub(super) body: Bytes,
+    copies: Vec<String>,
+    blind_copies: Vec<String>,
     /// The latest one first.
     deaths: Vec<Death>,
     first_death: Option<Box<Death>>,
@@ -56,13 +58,16 @@ struct Death {
 impl From<Outgoing> for Message {
     fn from(outgoing: Outgoing) -> Self {
         let mut properties = outgoing.properties;
-        // What the blind copies are is not for the receivers.
-        properties.headers.remove("BCC");
+        let copies = texts(properties.headers.get("CC"));
+        // Who got them is not for the receivers.
+        let blind_copies = texts(properties.headers.remove("BCC").as_ref());
         Self {
             exchange: outgoing.exchange,
             routing_key: outgoing.routing_key,
             properties,
             body: outgoing.body,
+            copies,
+            blind_copies,
             deaths: Vec::new(),
             first_death: None,
         }
@@ -76,11 +81,13 @@ impl Message {
         digits.parse().ok().map(Duration::from_millis)
     }
 
-    /// The routing key and the copies that the sender asked for.
-    pub(super) fn routing_keys(&self) -> Vec<String> {
-        let copies = texts(self.properties.headers.get("CC"));
-        let own = std::iter::once(self.routing_key.clone());
-        own.chain(copies.map(str::to_owned)).collect()
+    /// The routing key, and those that the sender added.
+    pub(super) fn routing_keys(&self) -> impl Iterator<Item = &str> {
+        self.shown_keys().chain(self.blind_copies.iter().map(String::as_str))
+    }
+
+    fn shown_keys(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.routing_key.as_str()).chain(self.copies.iter().map(String::as_str))
     }
 
     /// The message as it goes on after a death: under the dead-letter exchange and key, with the death on record and
@@ -97,8 +104,9 @@ impl Message {
         exchange.clone_into(&mut dead.exchange);
         if let Some(routing_key) = routing_key {
             routing_key.clone_into(&mut dead.routing_key);
-            // They would take the message past the key that the queue prescribes.
-            dead.properties.headers.remove("CC");
+            // The header stays, as a record.
+            dead.copies.clear();
+            dead.blind_copies.clear();
         }
         let expiration = dead.properties.expiration.take();
         let known = dead.deaths.iter().position(|death| death.queue == *queue && death.reason == reason);
@@ -113,7 +121,7 @@ impl Message {
                 reason,
                 count: 1,
                 exchange: self.exchange.clone(),
-                routing_keys: self.routing_keys(),
+                routing_keys: self.shown_keys().map(str::to_owned).collect(),
                 time,
                 expiration,
             },
@@ -188,11 +196,10 @@ impl Death {
 }
 
 /// The texts of an array.
-pub(super) fn texts(array: Option<&Value>) -> impl Iterator<Item = &str> {
-    match array {
+fn texts(array: Option<&Value>) -> Vec<String> {
+    let items = match array {
         Some(Value::Array(items)) => items.as_slice(),
         _ => &[],
-    }
-    .iter()
-    .filter_map(Value::as_text)
+    };
+    items.iter().filter_map(Value::as_text).map(str::to_owned).collect()
 }

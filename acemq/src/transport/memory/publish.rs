@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     arguments::Strategy,
     broker::{ConnectionId, State},
-    message::{Message, texts},
+    message::Message,
     queue::Dead,
     route::Name,
 };
@@ -54,18 +54,14 @@ impl State {
 
     /// Routes a message that was checked, and puts it into the queues.
     pub(super) fn accept(&mut self, outgoing: Outgoing) -> Answer {
-        let mut queues = Vec::new();
-        self.route(&outgoing.exchange, &outgoing.routing_key, &mut queues);
-        for header in ["CC", "BCC"] {
-            for key in texts(outgoing.properties.headers.get(header)) {
-                self.route(&outgoing.exchange, key, &mut queues);
-            }
-        }
+        let mandatory = outgoing.mandatory;
+        let message = Message::from(outgoing);
+        let queues = self.queues_for(&message);
         if queues.is_empty() {
             let text = "NO_ROUTE".to_owned();
-            return Ok(if outgoing.mandatory { Routing::Returned { text } } else { Routing::Routed });
+            return Ok(if mandatory { Routing::Returned { text } } else { Routing::Routed });
         }
-        let message = Arc::new(Message::from(outgoing));
+        let message = Arc::new(message);
         let mut taken = true;
         for queue in queues {
             taken &= self.enqueue(&queue, Arc::clone(&message));
@@ -78,15 +74,21 @@ impl State {
         name.is_empty() || self.exchanges.contains_key(name)
     }
 
-    fn route(&self, exchange: &str, key: &str, found: &mut Vec<Name>) {
-        if let Some(exchange) = self.exchanges.get(exchange) {
-            exchange.route(key, found);
-        } else if exchange.is_empty()
-            && let Some((name, _)) = self.queues.get_key_value(key)
-            && !found.contains(name)
-        {
-            found.push(Arc::clone(name));
+    /// The queues that a message goes to, each once.
+    fn queues_for(&self, message: &Message) -> Vec<Name> {
+        let mut found = Vec::new();
+        if let Some(exchange) = self.exchanges.get(&message.exchange) {
+            message.routing_keys().for_each(|key| exchange.route(key, &mut found));
+        } else if message.exchange.is_empty() {
+            for key in message.routing_keys() {
+                if let Some((name, _)) = self.queues.get_key_value(key)
+                    && !found.contains(name)
+                {
+                    found.push(Arc::clone(name));
+                }
+            }
         }
+        found
     }
 
     /// Puts a message into a queue, unless that refuses it.
@@ -123,10 +125,7 @@ impl State {
             target.routing_key.as_deref(),
             self.unix_time(),
         );
-        let mut queues = Vec::new();
-        for key in message.routing_keys() {
-            self.route(&target.exchange, &key, &mut queues);
-        }
+        let mut queues = self.queues_for(&message);
         queues.retain(|queue| !message.circles_to(queue));
         let message = Arc::new(message);
         let mut taken = !queues.is_empty();
