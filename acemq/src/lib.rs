@@ -19,6 +19,8 @@ mod error;
 pub mod health;
 mod publisher;
 mod telemetry;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 #[doc(hidden)]
 pub mod __private;

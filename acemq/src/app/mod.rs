@@ -221,6 +221,12 @@ impl App {
         start::start(self).await
     }
 
+    /// Whether a consumer expects this queue to be there.
+    #[cfg(feature = "testing")]
+    pub(crate) fn expects(&self, queue: &str) -> bool {
+        self.registrations().iter().any(|consumer| consumer.spec.queue == queue && consumer.spec.declare.is_none())
+    }
+
     fn registrations(&self) -> Vec<Registration> {
         self.consumers.clone().unwrap_or_else(registry::collected)
     }
