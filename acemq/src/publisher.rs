@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::{
     engine::Link,
     envelope::{Codec, DecodeError, DefaultCodec, Envelope, EnvelopeError, Properties, Value, headers},
-    handler::{Context, ExtractError, FromContext, Requirements},
+    handler::{Context, ExtractError, FromContext},
     transport::{Lane, Outgoing, PublishError, Routing},
 };
 
@@ -158,10 +158,6 @@ impl Publisher {
 impl FromContext for Publisher {
     async fn from_context(context: &Context) -> Result<Self, ExtractError> {
         context.scope().get::<Self>().cloned().ok_or_else(|| ExtractError::new("this application has no publisher"))
-    }
-
-    fn requires(requirements: &mut Requirements) {
-        requirements.state::<Self>();
     }
 }
 

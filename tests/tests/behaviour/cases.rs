@@ -22,7 +22,7 @@ fn app(log: &Log) -> App {
     App::new().state(log.clone())
 }
 
-pub async fn an_accepted_message_is_handled_once_and_gone(lab: &Lab) {
+pub(crate) async fn an_accepted_message_is_handled_once_and_gone(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::accepts>()).await;
     lab.put("accepts", order(1), plain("a")).await;
@@ -35,7 +35,7 @@ pub async fn an_accepted_message_is_handled_once_and_gone(lab: &Lab) {
     assert_eq!(log.attempts(), [1, 1]);
 }
 
-pub async fn a_short_wait_advances_the_attempt_and_keeps_everything_else(lab: &Lab) {
+pub(crate) async fn a_short_wait_advances_the_attempt_and_keeps_everything_else(lab: &Lab) {
     // A last failure shows the message as it was on its last attempt.
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::exhausts>()).await;
@@ -87,7 +87,7 @@ pub async fn a_short_wait_advances_the_attempt_and_keeps_everything_else(lab: &L
     assert_eq!(Properties { headers: Table::new(), ..dead.properties }, expected);
 }
 
-pub async fn a_wait_in_the_broker_comes_back_through_its_rung(lab: &Lab) {
+pub(crate) async fn a_wait_in_the_broker_comes_back_through_its_rung(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::waits_in_broker>()).await;
     lab.put("waits.in.broker", order(1), plain("a")).await;
@@ -100,7 +100,7 @@ pub async fn a_wait_in_the_broker_comes_back_through_its_rung(lab: &Lab) {
     assert_eq!((totals.retried, totals.acked), (1, 1));
 }
 
-pub async fn exhausted_attempts_end_in_the_dead_letter_queue_with_the_last_error(lab: &Lab) {
+pub(crate) async fn exhausted_attempts_end_in_the_dead_letter_queue_with_the_last_error(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::exhausts>()).await;
     lab.put("exhausts", order(1), plain("a")).await;
@@ -112,7 +112,7 @@ pub async fn exhausted_attempts_end_in_the_dead_letter_queue_with_the_last_error
     assert_eq!((totals.delivered, totals.retried, totals.dead_lettered), (3, 2, 1));
 }
 
-pub async fn a_fatal_error_a_rejection_and_a_park_are_told_apart(lab: &Lab) {
+pub(crate) async fn a_fatal_error_a_rejection_and_a_park_are_told_apart(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::sets_aside>()).await;
     for (id, queue, reason) in [
@@ -131,7 +131,7 @@ pub async fn a_fatal_error_a_rejection_and_a_park_are_told_apart(lab: &Lab) {
     assert_eq!((totals.rejected, totals.parked), (2, 1));
 }
 
-pub async fn a_released_message_comes_back_with_its_attempt(lab: &Lab) {
+pub(crate) async fn a_released_message_comes_back_with_its_attempt(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::releases>()).await;
     lab.put("releases", order(1), plain("a")).await;
@@ -143,7 +143,7 @@ pub async fn a_released_message_comes_back_with_its_attempt(lab: &Lab) {
     assert_eq!((totals.released, totals.acked), (1, 1));
 }
 
-pub async fn an_undecodable_body_is_parked_byte_for_byte_and_never_handled(lab: &Lab) {
+pub(crate) async fn an_undecodable_body_is_parked_byte_for_byte_and_never_handled(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::accepts>()).await;
     let deep = "[".repeat(100_000);
@@ -167,7 +167,7 @@ pub async fn an_undecodable_body_is_parked_byte_for_byte_and_never_handled(lab: 
     assert_eq!((totals.parked, totals.acked), (8, 1));
 }
 
-pub async fn without_a_policy_a_message_is_tried_on_and_on(lab: &Lab) {
+pub(crate) async fn without_a_policy_a_message_is_tried_on_and_on(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::endless>()).await;
     lab.put("endless", order(1), plain("a")).await;
@@ -177,7 +177,7 @@ pub async fn without_a_policy_a_message_is_tried_on_and_on(lab: &Lab) {
     assert_eq!(running.close().await.totals.acked, 1);
 }
 
-pub async fn an_old_message_is_given_up(lab: &Lab) {
+pub(crate) async fn an_old_message_is_given_up(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::ages>()).await;
     let old = Table::from([("x-acemq-first-seen".to_owned(), Value::from("1700000000000"))]);
@@ -190,7 +190,7 @@ pub async fn an_old_message_is_given_up(lab: &Lab) {
     assert_eq!(totals.dead_lettered, 1);
 }
 
-pub async fn a_panic_is_a_failed_attempt(lab: &Lab) {
+pub(crate) async fn a_panic_is_a_failed_attempt(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::panics>()).await;
     lab.put("panics", order(13), plain("a")).await;
@@ -204,7 +204,7 @@ pub async fn a_panic_is_a_failed_attempt(lab: &Lab) {
     assert_eq!(running.close().await.totals.acked, 1);
 }
 
-pub async fn a_handler_over_its_timeout_has_failed(lab: &Lab) {
+pub(crate) async fn a_handler_over_its_timeout_has_failed(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::is_slow>()).await;
     lab.put("is.slow", order(1), plain("a")).await;
@@ -217,7 +217,7 @@ pub async fn a_handler_over_its_timeout_has_failed(lab: &Lab) {
     assert!(running.close().await.finished);
 }
 
-pub async fn a_message_of_a_stranger_is_a_first_attempt(lab: &Lab) {
+pub(crate) async fn a_message_of_a_stranger_is_a_first_attempt(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::exhausts>()).await;
     lab.put("exhausts", order(5), Properties::default()).await;
@@ -230,7 +230,7 @@ pub async fn a_message_of_a_stranger_is_a_first_attempt(lab: &Lab) {
     let _ = running.close().await;
 }
 
-pub async fn an_attempt_is_understood_in_every_type(lab: &Lab) {
+pub(crate) async fn an_attempt_is_understood_in_every_type(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::accepts>()).await;
     let attempts = [
@@ -254,7 +254,7 @@ pub async fn an_attempt_is_understood_in_every_type(lab: &Lab) {
     let _ = running.close().await;
 }
 
-pub async fn a_senseless_attempt_is_parked(lab: &Lab) {
+pub(crate) async fn a_senseless_attempt_is_parked(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::accepts>()).await;
     for value in [Value::I32(-1), Value::I64(i64::MIN), Value::I64(1 << 40), Value::from("99999999999999999999")] {
@@ -269,7 +269,7 @@ pub async fn a_senseless_attempt_is_parked(lab: &Lab) {
     let _ = running.close().await;
 }
 
-pub async fn a_bound_queue_receives_what_its_exchange_routes(lab: &Lab) {
+pub(crate) async fn a_bound_queue_receives_what_its_exchange_routes(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::bound>()).await;
     let receipt = running.publisher().to(DEAD_LETTER_EXCHANGE, "made.up.key").send(&Order { id: 1 }).await.unwrap();
@@ -278,7 +278,7 @@ pub async fn a_bound_queue_receives_what_its_exchange_routes(lab: &Lab) {
     let _ = running.close().await;
 }
 
-pub async fn handlers_publish_and_carry_the_correlation_on(lab: &Lab) {
+pub(crate) async fn handlers_publish_and_carry_the_correlation_on(lab: &Lab) {
     lab.declare(Declaration::Queue { name: "answered".to_owned(), arguments: Table::new() }).await;
     let running = lab.start(App::new().origin("shop@here").consumer::<consumers::answers>()).await;
     let headers = Table::from([("x-acemq-correlation".to_owned(), Value::from("flow"))]);
@@ -294,7 +294,7 @@ pub async fn handlers_publish_and_carry_the_correlation_on(lab: &Lab) {
     let _ = running.close().await;
 }
 
-pub async fn an_unroutable_publish_is_an_error(lab: &Lab) {
+pub(crate) async fn an_unroutable_publish_is_an_error(lab: &Lab) {
     let running = lab.start(app(&Log::new()).consumer::<consumers::accepts>()).await;
     let publisher = running.publisher();
     let unroutable = publisher.to_queue("no.such.queue").send(&Order { id: 1 }).await.unwrap_err();
@@ -308,7 +308,7 @@ pub async fn an_unroutable_publish_is_an_error(lab: &Lab) {
     let _ = running.close().await;
 }
 
-pub async fn a_paused_consumer_holds_and_resumes(lab: &Lab) {
+pub(crate) async fn a_paused_consumer_holds_and_resumes(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::accepts>()).await;
     running.pause_consuming();
@@ -327,7 +327,7 @@ pub async fn a_paused_consumer_holds_and_resumes(lab: &Lab) {
     assert_eq!(running.close().await.totals.acked, 5);
 }
 
-pub async fn a_close_waits_for_running_handlers_and_gives_the_rest_back(lab: &Lab) {
+pub(crate) async fn a_close_waits_for_running_handlers_and_gives_the_rest_back(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::holds>()).await;
     for id in 0..5 {
@@ -345,7 +345,7 @@ pub async fn a_close_waits_for_running_handlers_and_gives_the_rest_back(lab: &La
     }
 }
 
-pub async fn a_close_ends_held_waits_at_once_with_the_attempt_unchanged(lab: &Lab) {
+pub(crate) async fn a_close_ends_held_waits_at_once_with_the_attempt_unchanged(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::waits_long>()).await;
     lab.put("waits.long", order(1), plain("a")).await;
@@ -359,7 +359,7 @@ pub async fn a_close_ends_held_waits_at_once_with_the_attempt_unchanged(lab: &La
     assert!(!back.properties.headers.contains_key("x-acemq-attempt"));
 }
 
-pub async fn a_thousand_messages_with_failures_balance(lab: &Lab) {
+pub(crate) async fn a_thousand_messages_with_failures_balance(lab: &Lab) {
     let log = Log::new();
     let running = lab.start(app(&log).consumer::<consumers::mixed>()).await;
     let publisher = running.publisher();

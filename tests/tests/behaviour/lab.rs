@@ -23,25 +23,25 @@ use futures_util::StreamExt;
 use tokio::sync::watch;
 
 /// Long enough for a slow machine, short enough to be told.
-pub const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// A broker of one test.
-pub struct Lab {
+pub(crate) struct Lab {
     transport: Arc<dyn Transport>,
     publish: tokio::sync::OnceCell<Arc<dyn Connection>>,
     consume: tokio::sync::OnceCell<Arc<dyn Connection>>,
 }
 
 impl Lab {
-    pub fn embedded() -> Self {
+    pub(crate) fn embedded() -> Self {
         Self::over(Arc::new(Memory::private()))
     }
 
-    pub async fn rabbitmq_3() -> Option<Self> {
+    pub(crate) async fn rabbitmq_3() -> Option<Self> {
         Self::rabbitmq(Version::V3).await
     }
 
-    pub async fn rabbitmq_4() -> Option<Self> {
+    pub(crate) async fn rabbitmq_4() -> Option<Self> {
         Self::rabbitmq(Version::V4).await
     }
 
@@ -61,7 +61,7 @@ impl Lab {
         Self { transport, publish: tokio::sync::OnceCell::new(), consume: tokio::sync::OnceCell::new() }
     }
 
-    pub async fn start(&self, app: App) -> Running {
+    pub(crate) async fn start(&self, app: App) -> Running {
         app.transport(Arc::clone(&self.transport)).start().await.unwrap()
     }
 
@@ -73,12 +73,12 @@ impl Lab {
         cell.get_or_init(async || self.transport.connect(role).await.unwrap()).await
     }
 
-    pub async fn declare(&self, declaration: Declaration) {
+    pub(crate) async fn declare(&self, declaration: Declaration) {
         self.connection(Role::Consume).await.declare(&declaration).await.unwrap();
     }
 
     /// Puts a message into a queue, as a stranger would.
-    pub async fn put(&self, queue: &str, body: impl Into<Bytes>, properties: Properties) {
+    pub(crate) async fn put(&self, queue: &str, body: impl Into<Bytes>, properties: Properties) {
         let message = Outgoing {
             exchange: String::new(),
             routing_key: queue.to_owned(),
@@ -91,7 +91,7 @@ impl Lab {
     }
 
     /// Takes so many messages out of a queue.
-    pub async fn take(&self, queue: &str, count: usize) -> Vec<Incoming> {
+    pub(crate) async fn take(&self, queue: &str, count: usize) -> Vec<Incoming> {
         let wanted = Subscribe { queue: queue.to_owned(), prefetch: 100, tag: unique("taker") };
         let mut subscription = self.connection(Role::Consume).await.subscribe(&wanted).await.unwrap();
         let mut taken = Vec::new();
@@ -107,33 +107,33 @@ impl Lab {
         taken
     }
 
-    pub async fn take_one(&self, queue: &str) -> Incoming {
+    pub(crate) async fn take_one(&self, queue: &str) -> Incoming {
         self.take(queue, 1).await.remove(0)
     }
 }
 
 /// What the handlers of a test saw.
 #[derive(Clone)]
-pub struct Log {
+pub(crate) struct Log {
     seen: Arc<Mutex<Vec<Seen>>>,
     count: watch::Sender<usize>,
 }
 
 /// One call of a handler.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub(crate) struct Seen {
     pub what: String,
     pub attempt: u32,
     pub at: tokio::time::Instant,
 }
 
 impl Log {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { seen: Arc::default(), count: watch::Sender::new(0) }
     }
 
     /// Notes a call and says how many there were with this text before it.
-    pub fn note(&self, what: &str, attempt: u32) -> usize {
+    pub(crate) fn note(&self, what: &str, attempt: u32) -> usize {
         let mut seen = self.seen.lock().unwrap();
         let before = seen.iter().filter(|seen| seen.what == what).count();
         seen.push(Seen { what: what.to_owned(), attempt, at: tokio::time::Instant::now() });
@@ -142,7 +142,7 @@ impl Log {
     }
 
     /// Waits for so many calls, and gives them.
-    pub async fn calls(&self, count: usize) -> Vec<Seen> {
+    pub(crate) async fn calls(&self, count: usize) -> Vec<Seen> {
         let mut counts = self.count.subscribe();
         let waited = tokio::time::timeout(SOON, counts.wait_for(|seen| *seen >= count)).await;
         let seen = self.seen.lock().unwrap().clone();
@@ -150,13 +150,13 @@ impl Log {
         seen
     }
 
-    pub fn attempts(&self) -> Vec<u32> {
+    pub(crate) fn attempts(&self) -> Vec<u32> {
         self.seen.lock().unwrap().iter().map(|seen| seen.attempt).collect()
     }
 }
 
 /// The properties of a message in JSON with this id and these headers.
-pub fn with_headers(id: &str, headers: Table) -> Properties {
+pub(crate) fn with_headers(id: &str, headers: Table) -> Properties {
     Properties {
         content_type: Some("application/json".to_owned()),
         message_id: Some(id.to_owned()),
@@ -165,14 +165,14 @@ pub fn with_headers(id: &str, headers: Table) -> Properties {
     }
 }
 
-pub fn plain(id: &str) -> Properties {
+pub(crate) fn plain(id: &str) -> Properties {
     with_headers(id, Table::new())
 }
 
-pub fn number(message: &Incoming, header: &str) -> acemq::envelope::headers::Number {
+pub(crate) fn number(message: &Incoming, header: &str) -> acemq::envelope::headers::Number {
     acemq::envelope::headers::number(message.properties.headers.get(header).unwrap_or(&Value::Void))
 }
 
-pub fn text<'a>(message: &'a Incoming, header: &str) -> Option<&'a str> {
+pub(crate) fn text<'a>(message: &'a Incoming, header: &str) -> Option<&'a str> {
     message.properties.headers.get(header).and_then(Value::as_text)
 }
