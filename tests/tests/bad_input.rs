@@ -6,7 +6,7 @@ use acemq::{App, Raw, State, consumer, registry::RungKind};
 use acemq_tests::{
     amqp::{self, Client},
     on_each_rabbitmq,
-    rabbitmq::Node,
+    rabbitmq::{Node, vhost},
     wait::{unique, within},
 };
 use lapin::types::FieldTable;
@@ -137,10 +137,4 @@ on_each_rabbitmq! {
         let text = refused(App::new().url(node.url_for(&user, "s3cret", &vhost)).consumer::<first>()).await;
         has(&text, &["the user may not use queue `shared`", "`configure`", "^(shared|acemq.dlx|acemq.retry).*"]);
     }
-}
-
-async fn vhost(node: &Node) -> String {
-    let vhost = unique("bad-input");
-    node.add_vhost(&vhost).await;
-    vhost
 }

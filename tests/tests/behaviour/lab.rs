@@ -51,8 +51,7 @@ impl Lab {
         }
         let node = rabbitmq::shared(version).await;
         // Queues have the same names in every test.
-        let vhost = unique("behaviour");
-        node.add_vhost(&vhost).await;
+        let vhost = rabbitmq::vhost(node).await;
         let url = node.url_for("guest", "guest", &vhost);
         Some(Self::over(Arc::new(RabbitMq::new(&url).unwrap())))
     }
