@@ -1,7 +1,7 @@
 //! The options of `#[consumer(…)]`.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use syn::{Expr, Path, Type};
+use syn::{Attribute, Expr, Path, Type};
 
 use crate::{
     entries::{Entries, Given, Known, Shape, Table},
@@ -110,10 +110,16 @@ const KINDS: &[&str] = &["quorum", "classic"];
 
 impl Options {
     /// Reads the tokens between the parentheses of the attribute.
-    pub(crate) fn read(tokens: TokenStream, errors: &mut Errors) -> Self {
+    ///
+    /// What is missing is blamed on `attribute`, or on the macro's call.
+    pub(crate) fn read(tokens: TokenStream, attribute: Option<&Attribute>, errors: &mut Errors) -> Self {
         let mut entries = OPTIONS.read(tokens, errors);
         if !entries.mentions("queue") {
-            errors.at(Span::call_site(), "a consumer needs a queue: `#[consumer(queue = \"orders.placed\")]`");
+            let sentence = "a consumer needs a queue: `#[consumer(queue = \"orders.placed\")]`";
+            match attribute {
+                Some(attribute) => errors.on(attribute, sentence),
+                None => errors.at(Span::call_site(), sentence),
+            }
         }
         if entries.mentions("retry")
             && let Some((name, _)) = entries.take("retry_delay")

@@ -22,7 +22,18 @@ pub(crate) struct Constants<'a> {
     pub(crate) items: TokenStream,
     pub(crate) fields: TokenStream,
     pub(crate) queue: TokenStream,
+    /// The name for people, if one is given.
+    pub(crate) title: Option<TokenStream>,
     retry: TokenStream,
+    related: Related,
+}
+
+/// Whether values are checked against each other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Related {
+    Checked,
+    /// Some are mistaken already: what follows from them is no mistake of its own.
+    Unknown,
 }
 
 /// A length of time that may be malformed.
@@ -38,6 +49,15 @@ struct Measured {
 impl<'a> Constants<'a> {
     /// Everything that follows from the options.
     pub(crate) fn new(options: &Options, names: &'a Names) -> Self {
+        Self::with(options, names, Related::Checked)
+    }
+
+    /// The values among mistaken ones, each checked by itself.
+    pub(crate) fn apart(options: &Options, names: &'a Names) -> Self {
+        Self::with(options, names, Related::Unknown)
+    }
+
+    fn with(options: &Options, names: &'a Names, related: Related) -> Self {
         let acemq = names.acemq();
         let mut constants = Self {
             names,
@@ -46,6 +66,8 @@ impl<'a> Constants<'a> {
             items: TokenStream::new(),
             fields: TokenStream::new(),
             queue: TokenStream::new(),
+            title: None,
+            related,
         };
         constants.retry(options);
         constants.queue(options.queue.as_ref());
@@ -53,6 +75,11 @@ impl<'a> Constants<'a> {
         constants.declarations(options);
         if let Some(idempotent) = &options.idempotent {
             constants.idempotent(idempotent);
+        }
+        if let Some(title) = &options.name {
+            let name = constants.constant("NAME", quote!(&str), title);
+            constants.check("name", quote!(#name), title);
+            constants.title = Some(quote!(#name));
         }
         constants
     }
@@ -103,7 +130,7 @@ impl<'a> Constants<'a> {
         let Some(queue) = queue else { return };
         let name = self.constant("QUEUE", quote!(&str), queue);
         self.check("queue", quote!(#name), queue);
-        let retry = self.retry.clone();
+        let retry = self.related_retry();
         self.check("derived", quote!(#name, &#retry), queue);
         self.queue = quote!(#name);
     }
@@ -151,6 +178,17 @@ impl<'a> Constants<'a> {
         self.retry = quote!(#retry);
     }
 
+    /// The policy that other values are checked against.
+    fn related_retry(&self) -> TokenStream {
+        match self.related {
+            Related::Checked => self.retry.clone(),
+            Related::Unknown => {
+                let acemq = &self.acemq;
+                quote!(#acemq::RetryPolicy::none())
+            }
+        }
+    }
+
     fn attempts(&mut self, attempts: &Expr) -> Ident {
         let name = self.constant("ATTEMPTS", quote!(u32), attempts);
         self.check("attempts", quote!(#name), attempts);
@@ -185,7 +223,10 @@ impl<'a> Constants<'a> {
 
     fn limits(&mut self, options: &Options) {
         let acemq = self.acemq.clone();
-        let mut most = quote!(#acemq::ConsumerSpec::PREFETCH);
+        let mut most = match self.related {
+            Related::Checked => quote!(#acemq::ConsumerSpec::PREFETCH),
+            Related::Unknown => quote!(65_535),
+        };
         if let Some(prefetch) = &options.prefetch {
             let name = self.constant("PREFETCH", quote!(u16), prefetch);
             self.check("prefetch", quote!(#name), prefetch);
@@ -202,7 +243,7 @@ impl<'a> Constants<'a> {
         }
         if let Some(timeout) = &options.timeout {
             let measured = self.length("TIMEOUT", timeout);
-            let (exact, retry) = (measured.exact, self.retry.clone());
+            let (exact, retry) = (measured.exact, self.related_retry());
             self.check("timeout", quote!(#exact, &#retry), timeout);
             self.field("timeout", measured.known);
         }
@@ -232,9 +273,12 @@ impl<'a> Constants<'a> {
     fn idempotent(&mut self, idempotent: &Idempotent) {
         let acemq = self.acemq.clone();
         let default = quote!(#acemq::Idempotent::DEFAULT);
-        let retry = self.retry.clone();
+        let retry = self.related_retry();
         let mut fields = TokenStream::new();
-        let mut claimed = quote!(#acemq::Option::Some(#default.claim));
+        let mut claimed = match self.related {
+            Related::Checked => quote!(#acemq::Option::Some(#default.claim)),
+            Related::Unknown => quote!(#acemq::Option::None),
+        };
         if let Some(claim) = &idempotent.claim {
             let measured = self.length("CLAIM", claim);
             let (exact, value) = (measured.exact, (measured.or)(quote!(#default.claim)));

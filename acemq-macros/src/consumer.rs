@@ -11,12 +11,12 @@ use crate::{
 };
 
 /// Reads the attribute and the function, and writes what they become.
-pub(crate) fn consumer(attribute: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn consumer(attribute: TokenStream, item: &TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let Some(function) = Function::read(item.clone()) else {
-        return fallback::other(&item, errors);
+        return fallback::other(item, errors);
     };
-    let options = Options::read(attribute, &mut errors);
+    let options = Options::read(attribute, None, &mut errors);
     let handler = function.handler(Role::Free, options.blocking.as_ref(), &mut errors);
     match handler {
         Some(handler) if errors.is_empty() => expand(&options, &function, &handler),

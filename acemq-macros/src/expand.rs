@@ -1,6 +1,6 @@
 //! What a correct attribute becomes.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{ReturnType, Type};
 
@@ -8,8 +8,10 @@ use crate::{
     args::Options,
     blame,
     constants::Constants,
+    docs,
     function::{Function, Handler},
     names::{Names, local},
+    values::spoken,
 };
 
 /// The function as it was, a type of its name, and the registration.
@@ -18,10 +20,13 @@ pub(crate) fn expand(options: &Options, function: &Function, handler: &Handler) 
     let name = &signature.ident;
     let names = Names::beside(name, options.krate.as_ref());
     let conditions = function.conditions();
-    let registration = registration(options, name, handler, &names);
+    let docs = docs::of(options);
     let (acemq, private, constant) = (names.acemq(), names.private(), names.item("REGISTRATION"));
+    let target = Target { call: quote!(#name), name, spoken: spoken(name), service: None };
+    let Registration { items, value } = registration(options, &target, handler, &names);
     quote! {
         #(#attributes)*
+        #docs
         #rest
 
         #(#conditions)*
@@ -30,11 +35,13 @@ pub(crate) fn expand(options: &Options, function: &Function, handler: &Handler) 
         #visibility struct #name {}
 
         #(#conditions)*
-        #[allow(deprecated, clippy::all, clippy::pedantic, clippy::nursery)]
+        #[allow(deprecated, unused_imports, clippy::all, clippy::pedantic, clippy::nursery)]
         const _: () = {
             use #private as #acemq;
 
-            #registration
+            #items
+
+            const #constant: #acemq::Registration = #value;
 
             #acemq::inventory::submit! { #constant }
 
@@ -46,139 +53,195 @@ pub(crate) fn expand(options: &Options, function: &Function, handler: &Handler) 
     }
 }
 
-fn registration(options: &Options, name: &Ident, handler: &Handler, names: &Names) -> TokenStream {
-    let acemq = names.acemq();
-    let Constants { items, fields, queue, .. } = Constants::new(options, names);
-    let functions = functions(options, name, handler, names);
-    let (constant, invoke, requires) = (names.item("REGISTRATION"), names.item("invoke"), names.item("requires"));
-    let spoken = crate::values::spoken(name);
-    let (check, title) = match &options.name {
-        Some(title) => {
-            let constant = names.item("NAME");
-            let check = blame::call(quote!(#acemq::check::name), quote!(#constant), title);
-            (quote! { const #constant: &str = #title; const _: () = #check; }, quote!(#constant))
-        }
-        None => (TokenStream::new(), quote!(::core::concat!(::core::module_path!(), "::", #spoken))),
-    };
-    quote! {
-        #items
-        #check
-        #functions
-
-        const #constant: #acemq::Registration = #acemq::Registration {
-            name: #title,
-            location: #acemq::Location {
-                file: ::core::file!(),
-                line: ::core::line!(),
-            },
-            spec: #acemq::ConsumerSpec {
-                #fields
-                ..#acemq::ConsumerSpec::new(#queue)
-            },
-            requires: #requires,
-            invoke: #invoke,
-        };
-    }
+/// What is registered: a function, or a method of a service.
+pub(crate) struct Target<'a> {
+    /// The path that is called.
+    pub(crate) call: TokenStream,
+    pub(crate) name: &'a Ident,
+    /// The name behind the module path, for people.
+    pub(crate) spoken: String,
+    /// The type whose method it is.
+    pub(crate) service: Option<TokenStream>,
 }
 
-/// The functions that the registration points to.
-fn functions(options: &Options, name: &Ident, handler: &Handler, names: &Names) -> TokenStream {
+/// A registration as an expression, and the items that it needs.
+pub(crate) struct Registration {
+    pub(crate) items: TokenStream,
+    pub(crate) value: TokenStream,
+}
+
+pub(crate) fn registration(options: &Options, target: &Target<'_>, handler: &Handler, names: &Names) -> Registration {
     let acemq = names.acemq();
-    let invoke = invoke(options, name, handler, names);
-    let requires = requires(handler, names);
-    let key = options.idempotent.as_ref().and_then(|idempotent| idempotent.key.as_ref());
-    let key = key.map(|path| {
-        let (key, context, message) = (names.item("key"), local("context"), local("message"));
+    let Constants { mut items, fields, queue, title, .. } = Constants::new(options, names);
+    let expansion = Expansion { options, target, handler, names };
+    let key = expansion.key();
+    let invoke = expansion.invoke();
+    let requires = expansion.requires();
+    items.extend(quote!(#key #invoke #requires));
+
+    let spoken = &target.spoken;
+    let title = title.unwrap_or_else(|| quote!(::core::concat!(::core::module_path!(), "::", #spoken)));
+    let file = blame::at(quote!(::core::file!()), target.name.span());
+    let line = blame::at(quote!(::core::line!()), target.name.span());
+    let (invoke, requires) = (names.item("invoke"), names.item("requires"));
+    let value = quote! {
+        #acemq::Registration {
+            name: #title,
+            location: #acemq::Location { file: #file, line: #line },
+            spec: #acemq::ConsumerSpec { #fields ..#acemq::ConsumerSpec::new(#queue) },
+            requires: #requires,
+            invoke: #invoke,
+        }
+    };
+    Registration { items, value }
+}
+
+/// All that the functions behind a registration follow from.
+struct Expansion<'a> {
+    options: &'a Options,
+    target: &'a Target<'a>,
+    handler: &'a Handler,
+    names: &'a Names,
+}
+
+impl Expansion<'_> {
+    /// The function that takes the key of a claim from a message.
+    fn key(&self) -> Option<TokenStream> {
+        let path = self.options.idempotent.as_ref()?.key.as_ref()?;
+        let acemq = self.names.acemq();
+        let (key, context, message) = (self.names.item("key"), local("context"), local("message"));
         let (value, error) = (local("value"), local("error"));
-        let read = read(options, &handler.message, &acemq);
+        let read = self.read();
         let called = blame::call(quote!(#acemq::key), quote!(#path(&#message)), path);
-        quote! {
-            fn #key(
-                #context: &#acemq::Context,
-            ) -> #acemq::Result<#acemq::String, #acemq::DecodeError> {
+        Some(quote! {
+            fn #key(#context: &#acemq::Context) -> #acemq::Result<#acemq::String, #acemq::DecodeError> {
                 let #message = match #read(#context) {
                     #acemq::Result::Ok(#value) => #value,
                     #acemq::Result::Err(#error) => return #acemq::Result::Err(#error),
                 };
                 #acemq::Result::Ok(#called)
             }
+        })
+    }
+
+    /// The function that reads a message.
+    fn read(&self) -> TokenStream {
+        let acemq = self.names.acemq();
+        let message = &self.handler.message;
+        let codec = self.options.codec.as_ref();
+        let codec = codec.map_or_else(|| quote!(#acemq::DefaultCodec), ToTokens::to_token_stream);
+        quote!(<#message as #acemq::FromMessage<#codec>>::from_message)
+    }
+
+    /// The function that calls the user's.
+    fn invoke(&self) -> TokenStream {
+        let acemq = self.names.acemq();
+        let (invoke, context) = (self.names.item("invoke"), local("context"));
+        let steps = self.steps();
+        let place = self.target.name.span();
+        // What is wrong with the whole call, such as a future that cannot change threads, is shown on the function's name.
+        let future = blame::at(quote!(async move), place);
+        let body = blame::at(quote!({ #steps }), place);
+        quote! {
+            fn #invoke(#context: #acemq::Context) -> #acemq::Call {
+                #acemq::call(#future #body)
+            }
         }
-    });
-    quote!(#key #invoke #requires)
-}
+    }
 
-/// The function that reads a message.
-fn read(options: &Options, message: &Type, acemq: &Ident) -> TokenStream {
-    let codec = if let Some(codec) = &options.codec { codec.to_token_stream() } else { quote!(#acemq::DefaultCodec) };
-    quote!(<#message as #acemq::FromMessage<#codec>>::from_message)
-}
-
-fn invoke(options: &Options, name: &Ident, handler: &Handler, names: &Names) -> TokenStream {
-    let acemq = names.acemq();
-    let (invoke, context, message) = (names.item("invoke"), local("context"), local("message"));
-    let (value, error) = (local("value"), local("error"));
-    let kind = &handler.message;
-    let read = read(options, kind, &acemq);
-    let mut steps = quote! {
-        let #message: #kind = match #read(&#context) {
-            #acemq::Result::Ok(#value) => #value,
-            #acemq::Result::Err(#error) => return #acemq::undecodable(&#error),
-        };
-    };
-    let mut arguments = vec![message];
-    for (place, kind) in handler.extractors.iter().enumerate() {
-        let argument = local(&format!("argument_{}", place + 2));
-        steps.extend(quote! {
-            let #argument: #kind = match <#kind as #acemq::FromContext>::from_context(&#context).await {
+    /// Makes the arguments one after the other, calls, and looks at what comes back.
+    fn steps(&self) -> TokenStream {
+        let acemq = self.names.acemq();
+        let (context, message, returned) = (local("context"), local("message"), local("returned"));
+        let (value, error, refusal) = (local("value"), local("error"), local("refusal"));
+        let kind = &self.handler.message;
+        let read = self.read();
+        let mut steps = quote! {
+            use #acemq::ExpectsNothing as _;
+            if let #acemq::Option::Some(#refusal) = #acemq::unexpected(&#context, #acemq::Expects::<#kind>::MESSAGE) {
+                return #refusal;
+            }
+            let #message: #kind = match #read(&#context) {
                 #acemq::Result::Ok(#value) => #value,
-                #acemq::Result::Err(#error) => return #error.into_ack(),
+                #acemq::Result::Err(#error) => return #acemq::undecodable(&#error),
             };
-        });
-        arguments.push(argument);
-    }
-    let called = if options.blocking.is_some() {
-        quote!(#acemq::blocking(move || #name(#(#arguments),*)).await)
-    } else {
-        quote!(#name(#(#arguments),*).await)
-    };
-    let returned = local("returned");
-    let into = into_ack(&handler.output, &acemq);
-    // What is wrong with the whole call, such as a future that cannot change threads, is shown on the function's name.
-    let body = blame::at(quote!({ #steps let #returned = #called; #into(#returned) }), name.span());
-    let future = blame::at(quote!(async move), name.span());
-    quote! {
-        fn #invoke(#context: #acemq::Context) -> #acemq::Call {
-            #acemq::call(#future #body)
+        };
+        let mut arguments = Vec::new();
+        let mut take = |argument: Ident, kind: TokenStream, from: TokenStream| {
+            steps.extend(quote! {
+                let #argument: #kind = match #from(&#context).await {
+                    #acemq::Result::Ok(#value) => #value,
+                    #acemq::Result::Err(#error) => return #error.into_ack(),
+                };
+            });
+            arguments.push(quote!(#argument));
+        };
+        if let Some(service) = &self.target.service {
+            let service_argument = local("service");
+            take(service_argument, quote!(#acemq::Arc<#service>), quote!(#acemq::service::<#service>));
         }
+        for (place, kind) in self.handler.extractors.iter().enumerate() {
+            let from = quote!(<#kind as #acemq::FromContext>::from_context);
+            take(local(&format!("argument_{}", place + 2)), quote!(#kind), from);
+        }
+        if self.target.service.is_some() {
+            arguments.insert(1, quote!(#message));
+            if let Some(service) = arguments.first_mut() {
+                *service = quote!(&#service);
+            }
+        } else {
+            arguments.insert(0, quote!(#message));
+        }
+        let call = &self.target.call;
+        let called = if self.options.blocking.is_some() {
+            quote!(#acemq::blocking(move || #call(#(#arguments),*)).await)
+        } else {
+            quote!(#call(#(#arguments),*).await)
+        };
+        let decide = self.decide(&returned);
+        quote!(#steps let #returned = #called; #decide)
     }
-}
 
-/// The conversion of what the function returns, which is to be blamed on the type that stands there.
-fn into_ack(output: &ReturnType, acemq: &Ident) -> TokenStream {
-    match output {
-        ReturnType::Type(_, kind) if !is_opaque(kind) => {
+    /// The conversion of what the function returns, which is to be blamed on the type that stands there.
+    fn decide(&self, returned: &Ident) -> TokenStream {
+        let acemq = self.names.acemq();
+        let (ack, kind) = match &self.handler.output {
+            ReturnType::Default => return quote!(#acemq::IntoAck::into_ack(#returned)),
+            ReturnType::Type(_, kind) => (local("ack"), kind),
+        };
+        let trait_method = if is_opaque(kind) {
+            quote!(#acemq::IntoAck::into_ack)
+        } else {
             quote!(<#kind as #acemq::IntoAck>::into_ack)
+        };
+        quote! {
+            use #acemq::HidesNoError as _;
+            match #acemq::Returned(&#returned).hidden() {
+                #acemq::Option::Some(#ack) => #ack,
+                #acemq::Option::None => #trait_method(#returned),
+            }
         }
-        _ => quote!(#acemq::IntoAck::into_ack),
+    }
+
+    /// The function that names what the application has to provide.
+    fn requires(&self) -> TokenStream {
+        let acemq = self.names.acemq();
+        let (requires, requirements) = (self.names.item("requires"), local("requirements"));
+        let kinds = &self.handler.extractors;
+        let service = self.target.service.as_ref();
+        let service = service.map(|service| quote!(#acemq::requires_service::<#service>(#requirements);));
+        if kinds.is_empty() && service.is_none() {
+            return quote!(fn #requires(_: &mut #acemq::Requirements) {});
+        }
+        quote! {
+            fn #requires(#requirements: &mut #acemq::Requirements) {
+                #service
+                #(<#kinds as #acemq::FromContext>::requires(#requirements);)*
+            }
+        }
     }
 }
 
 fn is_opaque(kind: &Type) -> bool {
-    kind.to_token_stream()
-        .into_iter()
-        .any(|token| matches!(&token, proc_macro2::TokenTree::Ident(word) if word == "impl"))
-}
-
-fn requires(handler: &Handler, names: &Names) -> TokenStream {
-    let acemq = names.acemq();
-    let (requires, requirements) = (names.item("requires"), local("requirements"));
-    let kinds = &handler.extractors;
-    if kinds.is_empty() {
-        return quote!(fn #requires(_: &mut #acemq::Requirements) {});
-    }
-    quote! {
-        fn #requires(#requirements: &mut #acemq::Requirements) {
-            #(<#kinds as #acemq::FromContext>::requires(#requirements);)*
-        }
-    }
+    kind.to_token_stream().into_iter().any(|token| matches!(&token, TokenTree::Ident(word) if word == "impl"))
 }

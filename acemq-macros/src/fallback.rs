@@ -2,16 +2,26 @@
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::quote;
+use syn::{ItemImpl, Type};
 
-use crate::{args::Options, errors::Errors, function::Function, names::Names};
+use crate::{
+    args::Options,
+    constants::Constants,
+    errors::Errors,
+    function::{Function, conditions},
+    names::Names,
+};
 
 /// For a function: it stays, and still is a consumer to whoever names it.
 pub(crate) fn function(options: &Options, function: &Function, errors: Errors) -> TokenStream {
     let Function { attributes, rest, visibility, signature, .. } = function;
     let name = &signature.ident;
-    let private = Names::beside(name, options.krate.as_ref()).private();
+    let names = Names::beside(name, options.krate.as_ref());
+    let (acemq, private) = (names.acemq(), names.private());
     let conditions = function.conditions();
     let errors = errors.into_tokens();
+    // Values that are well formed are checked all the same, so that their mistakes are not seen one build later.
+    let values = Constants::apart(options, &names).items;
     quote! {
         #errors
 
@@ -25,10 +35,43 @@ pub(crate) fn function(options: &Options, function: &Function, errors: Errors) -
         #visibility struct #name {}
 
         #(#conditions)*
-        #[automatically_derived]
-        impl #private::Consumer for #name {
-            const REGISTRATION: #private::Registration = #private::BROKEN;
+        #[allow(dead_code, unused_imports)]
+        const _: () = {
+            use #private as #acemq;
+
+            #values
+
+            #[automatically_derived]
+            impl #acemq::Consumer for #name {
+                const REGISTRATION: #acemq::Registration = #acemq::BROKEN;
+            }
+        };
+    }
+}
+
+/// For a block of methods: it stays, and its type still is a service to whoever names it.
+pub(crate) fn block(block: &ItemImpl, names: &Names, errors: Errors) -> TokenStream {
+    let private = names.private();
+    let errors = errors.into_tokens();
+    let kind = &block.self_ty;
+    let conditions = conditions(&block.attrs);
+    let can_be_service = block.generics.params.is_empty() && block.trait_.is_none() && matches!(**kind, Type::Path(_));
+    let service = can_be_service.then(|| {
+        quote! {
+            #(#conditions)*
+            #[automatically_derived]
+            impl #private::Consumers for #kind {
+                const REGISTRATIONS: &'static [#private::Registration] = &[];
+            }
         }
+    });
+    quote! {
+        #errors
+
+        #[allow(dead_code, unused_variables)]
+        #block
+
+        #service
     }
 }
 
@@ -49,13 +92,9 @@ pub(crate) fn other(item: &TokenStream, mut errors: Errors) -> TokenStream {
 
 /// The keyword of an item.
 fn kind(item: &TokenStream) -> Option<String> {
+    const KEYWORDS: [&str; 10] = ["trait", "impl", "struct", "enum", "mod", "fn", "static", "type", "use", "union"];
     item.clone().into_iter().find_map(|token| match token {
-        TokenTree::Ident(word) => {
-            let word = word.to_string();
-            ["trait", "impl", "struct", "enum", "mod", "fn", "static", "type", "use", "union"]
-                .contains(&word.as_str())
-                .then_some(word)
-        }
+        TokenTree::Ident(word) => Some(word.to_string()).filter(|word| KEYWORDS.contains(&word.as_str())),
         _ => None,
     })
 }

@@ -11,6 +11,11 @@ pub(crate) struct Names {
 }
 
 impl Names {
+    /// Names for what stands beside nothing of the user's.
+    pub(crate) fn alone(krate: Option<&Path>) -> Self {
+        Self { prefix: "__".to_owned(), root: root(krate) }
+    }
+
     /// Names for what stands beside `function`, with acemq at `krate` or at its own name.
     pub(crate) fn beside(function: &Ident, krate: Option<&Path>) -> Self {
         let own = function.to_string().chars().take_while(|letter| *letter == '_').count();

@@ -111,7 +111,7 @@ pub(crate) fn read(tokens: TokenStream, errors: &mut Errors) -> Option<Retry> {
         _ => None,
     };
     match in_words {
-        Some(Words::Policy(policy)) => return Some(policy),
+        Some(Words::Policy(policy)) => return Some(*policy),
         Some(Words::Mistaken) => return None,
         None => {}
     }
@@ -126,20 +126,26 @@ pub(crate) fn read(tokens: TokenStream, errors: &mut Errors) -> Option<Retry> {
 
 /// What stands in our words.
 enum Words {
-    Policy(Retry),
+    Policy(Box<Retry>),
     /// Nothing that makes sense, which has been said.
     Mistaken,
+}
+
+impl Words {
+    fn of(policy: Option<Retry>) -> Self {
+        policy.map_or(Self::Mistaken, |policy| Self::Policy(Box::new(policy)))
+    }
 }
 
 /// A policy in our words, well written or not; nothing when it is an expression of the user's.
 fn in_words(name: &Ident, rest: &[TokenTree], errors: &mut Errors) -> Option<Words> {
     let sentence = match (name.to_string().as_str(), rest) {
-        ("none", []) => return Some(Words::Policy(Retry::None)),
+        ("none", []) => return Some(Words::Policy(Box::new(Retry::None))),
         ("fixed", [TokenTree::Group(group)]) if is_call(group) => {
-            return Some(fixed(name, group, errors).map_or(Words::Mistaken, Words::Policy));
+            return Some(Words::of(fixed(name, group, errors)));
         }
         ("exponential", [TokenTree::Group(group)]) if is_call(group) => {
-            return Some(exponential(name, group, errors).map_or(Words::Mistaken, Words::Policy));
+            return Some(Words::of(exponential(name, group, errors)));
         }
         ("none", [TokenTree::Group(group)]) if is_call(group) => {
             "`none` takes no settings: write `retry = none`".to_owned()

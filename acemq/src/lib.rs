@@ -26,10 +26,13 @@ pub mod testing;
 pub mod __private;
 
 #[cfg(feature = "macros")]
-pub use acemq_macros::consumer;
+pub use acemq_macros::{Classify, Message, consumer, consumers};
 pub use app::{App, CRASH_LIMIT, DRAIN_TIMEOUT, GRACE, OnRefusal, Running, run};
 pub use drain::Drained;
 pub use error::Error;
-pub use handler::{Ack, Context, ExtractError, Fatal, FromContext, FromMessage, Message, Raw, State, Text, fatal};
+pub use handler::{
+    Ack, Classify, Context, ExtractError, Fatal, FromContext, FromMessage, Message, MessageType, Raw, State, Text,
+    fatal,
+};
 pub use policy::RetryPolicy;
 pub use publisher::{Publication, Publisher, Receipt, SendError};

@@ -108,6 +108,22 @@ pub const fn wait_in_broker_from(_: Duration, retry: &RetryPolicy) {
 }
 
 #[track_caller]
+pub const fn message_type(kind: &str) {
+    assert!(!kind.is_empty(), "a message type is not empty: name it, as in `type = \"order.placed\"`");
+}
+
+#[track_caller]
+pub const fn message_version(version: u32) {
+    assert!(version >= 1, "a version is at least 1");
+}
+
+/// The wait that a classified error asks for.
+#[track_caller]
+pub const fn after(delay: Duration) {
+    blame!(check_delay(delay));
+}
+
+#[track_caller]
 pub const fn claim(claim: Duration) {
     blame!(check::claim(claim));
 }

@@ -1,21 +1,29 @@
 //! What the expansion of a macro names; no part of the public interface.
 
 pub mod check;
+mod dispatch;
 
 use std::any::Any;
 
-pub use std::{option::Option, result::Result, string::String, time::Duration};
+pub use std::{error::Error as StdError, option::Option, result::Result, string::String, sync::Arc, time::Duration};
 
 pub use inventory;
 
+pub use dispatch::{Expects, ExpectsNothing, HidesNoError, Inside, Returned, Unclassified};
+
 pub use crate::{
     envelope::{DecodeError, DefaultCodec},
-    handler::{Ack, Context, FromContext, FromMessage, IntoAck, Park, Requirements},
+    handler::{
+        Ack, Class, Classifier, Classify, Context, FromContext, FromMessage, IntoAck, MessageType, Requirements,
+    },
     policy::{RetryPolicy, duration},
     registry::{
-        Bind, Call, Consumer, ConsumerSpec, Idempotent, Location, NoId, QueueKind, Registration, RungKind, Scoped,
+        Bind, Call, Consumer, ConsumerSpec, Consumers, Idempotent, Location, NoId, QueueKind, Registration, RungKind,
+        Scoped,
     },
 };
+
+use crate::handler::{Expected, ExtractError, State};
 
 /// A duration that may be malformed, which a check blames where it stands.
 #[must_use]
@@ -74,13 +82,36 @@ pub async fn blocking<T: Send + 'static>(function: impl FnOnce() -> T + Send + '
     }
 }
 
+/// What becomes of a message of another type than the consumer's, or of a later version.
+#[must_use]
+pub fn unexpected(context: &Context, expected: Option<Expected>) -> Option<Ack> {
+    expected.and_then(|expected| expected.refuse(context))
+}
+
 /// What a message that does not decode becomes.
 #[must_use]
 pub fn undecodable(error: &DecodeError) -> Ack {
-    match error {
-        DecodeError::Unavailable(_) => Ack::retry(error.to_string()),
-        _ => Ack::Park { reason: crate::handler::cut(error.to_string()), cause: Park::Undecodable },
-    }
+    Ack::undecodable(error)
+}
+
+/// The service whose method is to be called.
+///
+/// # Errors
+/// When the application does not provide it.
+pub async fn service<S: Send + Sync + 'static>(context: &Context) -> Result<Arc<S>, ExtractError> {
+    let State(service) = <State<Arc<S>> as FromContext>::from_context(context).await?;
+    Ok(service)
+}
+
+/// Notes that a service has to be provided.
+pub fn requires_service<S: Send + Sync + 'static>(requirements: &mut Requirements) {
+    requirements.state::<Arc<S>>();
+}
+
+/// What an error means, if it is of type `E`.
+#[must_use]
+pub fn class_of<E: Classify + 'static>(error: &(dyn StdError + 'static)) -> Option<Class> {
+    error.downcast_ref::<E>().and_then(Classify::class)
 }
 
 /// The key of a claim, from whatever a key function returns.

@@ -155,7 +155,18 @@ impl<S> Deref for State<S> {
     }
 }
 
-impl<S: Clone + Send + Sync + 'static> FromContext for State<S> {
+/// What can be the state of an application: each call of a consumer gets a clone.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the state of an application",
+    label = "every call of the consumer gets a clone, on any thread: the type must be `Clone`, `Send` and `Sync`",
+    note = "to share one value, take `acemq::State<std::sync::Arc<{Self}>>`; what is in the `Arc` still has to be `Send` and `Sync`"
+)]
+pub trait StateValue: Clone + Send + Sync + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<S: Clone + Send + Sync + 'static> StateValue for S {}
+
+impl<S: StateValue> FromContext for State<S> {
     async fn from_context(context: &Context) -> Result<Self, ExtractError> {
         match context.scope().get::<S>() {
             Some(value) => Ok(Self(value.clone())),

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, error::Error, fmt, time::Duration};
 
+use super::classify::{Class, class};
 use crate::envelope::DecodeError;
 
 /// The longest text of a failure that is kept, in bytes: it travels in a header, and headers have to fit into one frame.
@@ -151,17 +152,18 @@ impl<E: Into<BoxError>> IntoAck for Result<Ack, E> {
 /// Any error, boxed.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// What a failed handler's error asks for: fatal anywhere in the chain dead-letters, anything else is retried.
+/// What a failed handler's error asks for, by what it and its sources say they mean; an ordinary failure is retried.
 pub(crate) fn failed(error: &(dyn Error + 'static)) -> Ack {
     let reason = describe(error);
-    if chain(error).any(<dyn Error>::is::<Fatal>) {
-        Ack::DeadLetter { reason, cause: DeadLetter::Fatal }
-    } else {
-        Ack::Retry { reason, after: None }
+    match class(error) {
+        Some(Class::Fatal) => Ack::DeadLetter { reason, cause: DeadLetter::Fatal },
+        Some(Class::Park) => Ack::Park { reason, cause: Park::Asked },
+        Some(Class::Retry { after }) => Ack::Retry { reason, after },
+        None => Ack::Retry { reason, after: None },
     }
 }
 
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+pub(super) fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     let mut next = Some(error);
     // A chain that loops would never end.
     std::iter::from_fn(move || {

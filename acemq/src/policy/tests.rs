@@ -31,6 +31,7 @@ fn schedules_are_those_of_the_contract() {
 }
 
 #[test]
+#[allow(clippy::float_cmp)] // constants, not results
 fn only_exponential_policies_have_jitter_of_their_own() {
     assert_eq!(RetryPolicy::none().jitter(), 0.0);
     assert_eq!(RetryPolicy::fixed(3, s(1)).jitter(), 0.0);

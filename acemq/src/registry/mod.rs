@@ -169,11 +169,23 @@ pub enum NoId {
 /// A function with the attribute, as a type: what an explicit list names.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a consumer",
-    label = "a consumer is a function with `#[acemq::consumer(queue = \"…\")]`"
+    label = "not a consumer",
+    note = "put `#[acemq::consumer(queue = \"…\")]` on the function"
 )]
 pub trait Consumer {
     /// The function with its settings.
     const REGISTRATION: Registration;
+}
+
+/// A service whose methods are consumers, as a type: what an explicit list names.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a service of consumers",
+    label = "a service has an `impl` with `#[acemq::consumers]`",
+    note = "for a single function, name it as a consumer"
+)]
+pub trait Consumers {
+    /// The methods with their settings, in the order in which they stand.
+    const REGISTRATIONS: &'static [Registration];
 }
 
 inventory::collect!(Registration);
