@@ -10,7 +10,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// It reads one fact a line and acts at the end of its input; a directory is removed after every group is gone.
+/// It reads one fact a line and acts at the end of its input: every group is told to quit and killed after 2 s (a
+/// PostgreSQL that is killed leaves a segment of shared memory behind), and then the directories are removed.
 const SCRIPT: &str = r#"
 groups= dirs= newline='
 '
@@ -24,6 +25,11 @@ while read -r what value; do
             ;;
         dir) dirs="$dirs$newline$value" ;;
     esac
+done
+for one in $groups; do kill -s QUIT -- "-$one"; done
+tries=0
+for one in $groups; do
+    while kill -s 0 -- "-$one" && [ $tries -lt 100 ]; do sleep 0.02; tries=$((tries + 1)); done
 done
 for one in $groups; do kill -s KILL -- "-$one"; done
 for one in $groups; do

@@ -28,6 +28,7 @@ mod keeper;
 mod ports;
 
 pub mod amqp;
+pub mod database;
 pub mod process;
 pub mod proxy;
 pub mod rabbitmq;

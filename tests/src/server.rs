@@ -69,6 +69,9 @@ fn keeps() -> bool {
     std::env::var_os("ACEMQ_TEST_KEEP").is_some_and(|value| value == "1")
 }
 
+/// How long a server may take to end when it is told to quit.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// A running server process.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -118,11 +121,15 @@ impl Server {
     /// Kills the process group and waits for its leader.
     pub(crate) fn kill(&mut self) {
         if self.ended().is_none() {
-            let group = format!("-{}", self.child.id());
-            let _ = shell("kill -s KILL -- \"$1\"", [&group]).status();
+            self.signal_group("KILL");
             let _ = self.child.wait();
         }
         keeper::forget_group(self.child.id());
+    }
+
+    fn signal_group(&self, signal: &str) {
+        let group = format!("-{}", self.child.id());
+        let _ = shell("kill -s \"$1\" -- \"$2\"", [signal, &group]).status();
     }
 
     /// Waits until the process has ended by itself.
@@ -142,7 +149,16 @@ impl Server {
 }
 
 impl Drop for Server {
+    /// Asks for an end at once and kills what has not ended soon: a PostgreSQL that is killed leaves a segment of
+    /// shared memory behind.
     fn drop(&mut self) {
+        if self.ended().is_none() {
+            self.signal_group("QUIT");
+        }
+        let start = Instant::now();
+        while self.ended().is_none() && start.elapsed() < GRACE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         self.kill();
     }
 }

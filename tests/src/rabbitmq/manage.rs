@@ -111,6 +111,12 @@ impl Node {
         .await;
     }
 
+    /// Has the node write the definitions of its queues, exchanges and bindings to disk, so that they survive
+    /// [`Node::kill`].
+    pub async fn write_out(&self) {
+        self.eval("catch mnesia:sync_log().").await;
+    }
+
     /// Evaluates an Erlang expression on the node and gives what `rabbitmqctl eval` prints.
     pub async fn eval(&self, expression: &str) -> String {
         self.ctl(["eval", expression]).await.trim().to_owned()

@@ -178,8 +178,13 @@ impl Node {
     }
 
     /// Ends the server with SIGKILL: connections are reset, nothing more is written to disk.
+    ///
+    /// A confirmed message survives that. A queue that was declared within the last seconds may not, as RabbitMQ does
+    /// not wait for its definitions to be written: [`Node::write_out`] makes sure of them.
     pub fn kill(&self) {
-        drop(self.server().take());
+        if let Some(mut server) = self.server().take() {
+            server.kill();
+        }
     }
 
     /// Ends the server with SIGTERM, as an orderly shutdown does, and waits for its end.

@@ -6,5 +6,6 @@
     reason = "clippy knows tests by their attribute, not the functions that they call"
 )]
 
+mod database;
 mod process;
 mod rabbitmq;

@@ -60,6 +60,7 @@ async fn a_node_survives(version: Version) {
     let client = Client::connect(&node.url()).await;
     client.declare("kept", table([])).await;
     client.send("kept", "1").await;
+    node.write_out().await;
 
     let start = Instant::now();
     node.kill();
