@@ -1,6 +1,6 @@
 //! What becomes of messages: one is handled, one fails twice, one is refused, one cannot be read.
 //!
-//! `cargo run -p acemq-examples --bin orders`, on the embedded broker unless `ACEMQ_URL` names another.
+//! `cargo run -p acemq-examples --example orders`, on the embedded broker unless `ACEMQ_URL` names another.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Publishing: every message is confirmed, and one that no queue takes is an error.
 //!
-//! `cargo run -p acemq-examples --bin publish`, on the embedded broker unless `ACEMQ_URL` names another.
+//! `cargo run -p acemq-examples --example publish`, on the embedded broker unless `ACEMQ_URL` names another.
 
 use acemq::{App, Message, SendError, consumer};
 

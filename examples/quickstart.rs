@@ -1,6 +1,6 @@
 //! The shortest service: one annotated function, and `acemq::run`.
 //!
-//! `ACEMQ_URL=memory://shop cargo run -p acemq-examples --bin quickstart`, or the URL of a RabbitMQ. Ctrl-C ends it.
+//! `ACEMQ_URL=memory://shop cargo run -p acemq-examples --example quickstart`, or the URL of a RabbitMQ. Ctrl-C ends it.
 
 use acemq::consumer;
 
