@@ -32,12 +32,12 @@ impl Builder {
         Self { command: Command::new(path) }
     }
 
-    /// The program `name` of the package `acemq-examples`; `scripts/test.sh` builds it before the tests.
+    /// The example `name` of the package `acemq-examples`, which `cargo test --workspace` builds.
     pub fn example(name: &str) -> Self {
-        let path = built(name);
+        let path = built(&format!("examples/{name}"));
         assert!(
             path.is_file(),
-            "the example {name} is not built: {} is missing; run `cargo build -p acemq-examples`",
+            "the example {name} is not built: {} is missing; run `cargo build -p acemq-examples --examples`",
             path.display()
         );
         Self::new(path)
