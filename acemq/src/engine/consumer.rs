@@ -74,6 +74,8 @@ pub(crate) struct Consumer {
     plan: Vec<Declaration>,
     life: watch::Sender<Life>,
     last: Mutex<Last>,
+    /// The deliveries on their way, those of a lost channel among them: their handlers run on, and a close waits for them.
+    deliveries: TaskTracker,
 }
 
 /// Whether the consumer receives messages.
@@ -146,6 +148,7 @@ impl Consumer {
             plan: topology::plan(&spec, spec.rungs.unwrap_or(rungs)),
             life: watch::Sender::new(Life::Starting),
             last: Mutex::default(),
+            deliveries: TaskTracker::new(),
             queue,
             registration,
         }
@@ -200,7 +203,22 @@ impl Consumer {
                 () = tokio::time::sleep(wait) => {}
             }
         }
+        self.rest().await;
         self.life.send_replace(Life::Closed);
+    }
+
+    /// Waits until every delivery has come to its end, or for a moment once nobody waits for handlers any more.
+    async fn rest(&self) {
+        self.deliveries.close();
+        let abandoned = async {
+            self.phase.abandon.cancelled().await;
+            tokio::time::sleep(REST).await;
+        };
+        tokio::select! {
+            biased;
+            () = self.deliveries.wait() => {}
+            () = abandoned => {}
+        }
     }
 
     async fn next_incarnation(&self) -> Option<Incarnation> {
@@ -227,7 +245,6 @@ impl Consumer {
         let origin = Origin { channel, lost: lost.clone() };
         // However this ends, what waits for the channel must not wait on.
         let _lost = lost.clone().drop_guard();
-        let tasks = TaskTracker::new();
         self.subscribed();
         let why = loop {
             let item = tokio::select! {
@@ -239,7 +256,7 @@ impl Consumer {
                 Some(Ok(incoming)) => {
                     self.account.arrived();
                     let place = self.gate.queue();
-                    tasks.spawn(drive(Arc::clone(self), origin.clone(), incoming, place));
+                    self.deliveries.spawn(drive(Arc::clone(self), origin.clone(), incoming, place));
                 }
                 Some(Err(error)) => break Some(error.why),
                 None => {
@@ -255,21 +272,12 @@ impl Consumer {
             while let Some(Ok(incoming)) = deliveries.next().await {
                 self.account.arrived();
                 let place = self.gate.queue();
-                tasks.spawn(drive(Arc::clone(self), origin.clone(), incoming, place));
+                self.deliveries.spawn(drive(Arc::clone(self), origin.clone(), incoming, place));
             }
         }
         drop(deliveries);
-        tasks.close();
         if why.is_none() {
-            let abandoned = async {
-                self.phase.abandon.cancelled().await;
-                tokio::time::sleep(REST).await;
-            };
-            tokio::select! {
-                biased;
-                () = tasks.wait() => {}
-                () = abandoned => {}
-            }
+            self.rest().await;
         }
         origin.channel.close().await;
         why
