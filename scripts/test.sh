@@ -113,7 +113,7 @@ step_features() {
 # than one set of brokers well.
 step_tests() {
     # Tests of the examples run the programs.
-    cargo build "${locked[@]}" --workspace --all-features --bins
+    cargo build "${locked[@]}" --workspace --all-features --examples
     cargo test "${locked[@]}" --workspace --all-features --tests -- "${filters[@]}"
 }
 
@@ -124,10 +124,9 @@ step_docs() { RUSTDOCFLAGS="-D warnings" cargo doc "${locked[@]}" --workspace --
 # A service is told to end after a moment; success is what it has to end with, too.
 step_examples() {
     local example programs
-    cargo build "${locked[@]}" --quiet --workspace --all-features --bins
-    programs=$(target_directory)/debug
-    for example in examples/*.rs; do
-        example=$(basename "$example" .rs)
+    cargo build "${locked[@]}" --quiet --workspace --all-features --examples
+    programs=$(target_directory)/debug/examples
+    for example in $(awk -F'"' '/^name/ && NR > 2 { print $2 }' examples/Cargo.toml); do
         echo "--- $example"
         ACEMQ_URL=memory://$example timeout --preserve-status --kill-after=20 5 "$programs/$example" </dev/null ||
             give_up "the example $example ended with $?"
