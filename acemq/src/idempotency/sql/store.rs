@@ -70,6 +70,13 @@ impl<D: Dialect> SqlStore<D> {
         Self::build(pool.clone(), table.clone(), limit, *own)
     }
 
+    #[cfg(feature = "mysql")]
+    pub(super) fn with_sql(self, sql: D::Sql) -> Self {
+        let Inner { pool, table, timeout, own, .. } = &*self.inner;
+        let (pool, table, timeout, own) = (pool.clone(), table.clone(), *timeout, *own);
+        Self { inner: Arc::new(Inner { pool, sql, table, timeout, lanes: Lanes::default(), own }) }
+    }
+
     /// The statements that create the table and its index.
     #[must_use]
     pub fn create_table_sql(&self) -> String {

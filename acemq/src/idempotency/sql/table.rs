@@ -45,8 +45,11 @@ impl Table {
         &self.name
     }
 
+    /// The name of the index: short and plain, as the builder does not quote what stands in such a name.
     pub(super) fn index(&self) -> String {
-        format!("{}_expires", self.name)
+        let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
+        let name: String = self.name.chars().map(plain).take(40).collect();
+        format!("{name}_expires")
     }
 
     /// The name as a user wrote it.

@@ -61,6 +61,19 @@ impl SqlStore<MySql> {
     }
 }
 
+impl SqlStore<MySql> {
+    /// Uses only what MySQL and MariaDB share, whatever version the server gives; for a proxy that gives another's.
+    ///
+    /// A claim then takes two statements.
+    #[must_use]
+    pub fn without_extensions(self) -> Self {
+        let Sql { table, .. } = &self.inner().sql;
+        let texts = Texts::new(table, Abilities::NONE);
+        let sql = Sql { table: table.clone(), texts: OnceCell::new_with(Some(texts)) };
+        self.with_sql(sql)
+    }
+}
+
 impl Backend for MySql {
     type Sql = Sql;
 

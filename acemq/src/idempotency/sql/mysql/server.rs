@@ -16,6 +16,8 @@ pub(super) struct Abilities {
 }
 
 impl Abilities {
+    pub(super) const NONE: Self = Self { returning: false, limits: false };
+
     /// What the version, as the server gives it, says about them.
     pub(super) fn of(version: &str) -> Self {
         let mariadb = version.contains("MariaDB");

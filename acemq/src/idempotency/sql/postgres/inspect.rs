@@ -16,14 +16,14 @@ const COLUMNS: &str = "SELECT CAST(a.attname AS text), format_type(a.atttypid, a
      a.attnotnull AND NOT a.atthasdef AND a.attidentity = '', coalesce(c.collisdeterministic, true), \
      format_type(a.atttypid, NULL) \
      FROM pg_attribute AS a LEFT JOIN pg_collation AS c ON c.oid = a.attcollation \
-     WHERE CAST(a.attrelid AS bigint) = $1 AND a.attnum > 0 AND NOT a.attisdropped";
+     WHERE a.attrelid = CAST($1 AS oid) AND a.attnum > 0 AND NOT a.attisdropped";
 
 /// Those that can decide a conflict or find entries: whole, valid and without expressions.
 const INDEXES: &str = "SELECT i.indisunique AND i.indimmediate, ARRAY(\
      SELECT CAST(a.attname AS text) FROM unnest(i.indkey) WITH ORDINALITY AS k (number, place) \
      JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.number \
      WHERE k.place <= i.indnkeyatts ORDER BY k.place) \
-     FROM pg_index AS i WHERE CAST(i.indrelid AS bigint) = $1 \
+     FROM pg_index AS i WHERE i.indrelid = CAST($1 AS oid) \
      AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL";
 
 pub(super) async fn inspect(store: &Inner<Postgres>) -> Result<Shape, Failure> {
@@ -36,7 +36,8 @@ pub(super) async fn inspect(store: &Inner<Postgres>) -> Result<Shape, Failure> {
 
 async fn look(store: &Inner<Postgres>) -> Result<Option<Shape>, sqlx::Error> {
     let mut connection = store.pool.acquire().await?;
-    let row = sqlx::query(TABLE).bind(name).fetch_one(&mut *connection).await?;
+    let (schema, name) = (store.table.schema(), store.table.name());
+    let row = sqlx::query(TABLE).bind(schema).bind(name).fetch_one(&mut *connection).await?;
     let Some(table) = row.try_get::<Option<i64>, _>(0)? else {
         return Ok(None);
     };

@@ -108,12 +108,17 @@ fn upsert(table: &Table, source: SelectStatement) -> String {
         .to_string(PostgresQueryBuilder)
 }
 
-/// Key and state of entries; takes the keys only.
+/// Key and state of each entry, or no state where there is none; takes the keys only.
 pub(super) fn found(table: &Table) -> String {
+    let state = Query::select()
+        .column((ENTRY, STATE))
+        .from_as(table.reference(), ENTRY)
+        .and_where(Expr::col((ENTRY, KEY)).equals("id"))
+        .to_owned();
     Query::select()
-        .columns([KEY, STATE])
-        .from(table.reference())
-        .and_where(Expr::cust(format!("\"{KEY}\" = ANY(CAST($1 AS text[]))")))
+        .column("id")
+        .expr(Func::coalesce([scalar(state), Expr::cust("''")]))
+        .from_subquery(Query::select().expr_as(Expr::cust("unnest(CAST($1 AS text[]))"), "id").to_owned(), WANTED)
         .to_string(PostgresQueryBuilder)
 }
 
@@ -267,6 +272,16 @@ mod tests {
             assert!(text.contains(pair), "{text}");
         }
         assert!(renew(&table()).contains(&format!("{locks} SKIP LOCKED")));
+    }
+
+    #[test]
+    fn what_was_not_won_is_looked_up_one_by_one() {
+        assert_eq!(
+            found(&table()),
+            "SELECT \"id\", COALESCE((SELECT \"_entry\".\"state\" FROM \"work\".\"claims\" AS \"_entry\" \
+             WHERE \"_entry\".\"message_id\" = \"id\"), '') \
+             FROM (SELECT unnest(CAST($1 AS text[])) AS \"id\") AS \"_wanted\""
+        );
     }
 
     #[test]
