@@ -178,24 +178,24 @@ impl<T> Window<T> {
             };
             settle(self, number, fate);
         }
+        // Mostly all slots wait for their confirm, and then there is nothing to look for.
+        if self.slots.len() > self.unconfirmed {
+            let (round, all_in) = (self.round, self.unconfirmed == 0);
+            let decided = self.slots.iter().filter_map(|(number, slot)| {
+                let since = slot.undecided_since?;
+                match slot.returned.clone() {
+                    Some(text) => Some((*number, Fate::Returned { text })),
+                    None if all_in || (none_waiting && since < round) => Some((*number, Fate::Routed)),
+                    None => None,
+                }
+            });
+            for (number, fate) in decided.collect::<Vec<_>>() {
+                settle(self, number, fate);
+            }
+        }
         if self.slots.is_empty() {
             // All returns have come, whatever they were taken for.
             self.owed.clear();
-        }
-        if self.slots.len() == self.unconfirmed {
-            return Ok(());
-        }
-        let (round, all_in) = (self.round, self.unconfirmed == 0);
-        let decided = self.slots.iter().filter_map(|(number, slot)| {
-            let since = slot.undecided_since?;
-            match slot.returned.clone() {
-                Some(text) => Some((*number, Fate::Returned { text })),
-                None if all_in || (none_waiting && since < round) => Some((*number, Fate::Routed)),
-                None => None,
-            }
-        });
-        for (number, fate) in decided.collect::<Vec<_>>() {
-            settle(self, number, fate);
         }
         Ok(())
     }
