@@ -30,6 +30,9 @@ use crate::{
 /// A subscription that lived this long was a success, and its loss is met with a try at once.
 const SETTLED_AFTER: Duration = Duration::from_secs(10);
 
+/// How often at most a consumer declares again what a move found missing.
+const MEND_EVERY: Duration = Duration::from_secs(10);
+
 /// How long the deliveries of a closing channel may take to come to rest after their handlers were abandoned.
 const REST: Duration = Duration::from_secs(1);
 
@@ -76,6 +79,8 @@ pub(crate) struct Consumer {
     last: Mutex<Last>,
     /// The deliveries on their way, those of a lost channel among them: their handlers run on, and a close waits for them.
     deliveries: TaskTracker,
+    /// When what it needs was last declared because something was missing; held while it is being declared.
+    mended: tokio::sync::Mutex<Option<Instant>>,
 }
 
 /// Whether the consumer receives messages.
@@ -149,6 +154,7 @@ impl Consumer {
             life: watch::Sender::new(Life::Starting),
             last: Mutex::default(),
             deliveries: TaskTracker::new(),
+            mended: tokio::sync::Mutex::default(),
             queue,
             registration,
         }
@@ -172,6 +178,27 @@ impl Consumer {
                 .map_err(|error| Refusal { declaration: declaration.clone(), error })?;
         }
         Ok(())
+    }
+
+    /// Declares again what somebody deleted while the consumer was subscribed: without a place for it, a message that has to
+    /// be set aside would go round for ever. A declaration that is refused leaves things as they are.
+    pub(crate) async fn mend(&self) {
+        // Whoever finds it locked is one of many that miss the same queue, and tries its move again in a moment.
+        let Ok(mut mended) = self.mended.try_lock() else { return };
+        if mended.is_some_and(|at| at.elapsed() < MEND_EVERY) {
+            return;
+        }
+        let Some(incarnation) = self.consume.current() else { return };
+        match self.declare(&incarnation).await {
+            Ok(()) => tracing::warn!(consumer = %self.name, queue = %self.queue, "what was missing is declared again"),
+            Err(Refusal { declaration, error }) => tracing::error!(
+                consumer = %self.name,
+                queue = %self.queue,
+                "what is missing cannot be declared: {error}; {}",
+                topology::remedy(&declaration, &error)
+            ),
+        }
+        *mended = Some(Instant::now());
     }
 
     /// Consumes until the application closes; whatever ends a subscription, another one follows.

@@ -15,7 +15,7 @@ use super::{
     consumer::Consumer,
     gate::{Place, Slot},
     hop::{self, Remarks},
-    machine::{Effect, Event, Facts, Machine, Move, Outcome},
+    machine::{Effect, Event, Facts, Machine, Move, Outcome, Target},
 };
 use crate::{
     envelope::Envelope,
@@ -301,6 +301,14 @@ impl Driver {
             Ok(Routing::Returned { text }) => {
                 let queue = hop::target(&self.consumer.queue, copy.target);
                 tracing::warn!(consumer = %self.consumer.name, queue, text, "a queue is missing: the copy was returned");
+                // A source queue that is gone ends the subscription, and is declared with the next one.
+                if copy.target != Target::Source {
+                    tokio::select! {
+                        biased;
+                        () = self.consumer.mend() => {}
+                        () = self.consumer.phase.abandon.cancelled() => {}
+                    }
+                }
                 Event::Unroutable
             }
             Err(PublishError::Refused { why }) => {

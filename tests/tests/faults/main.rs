@@ -1,0 +1,5 @@
+//! What goes wrong in the field, case by case; each test is one sentence about what is right then.
+
+mod consumers;
+mod hop;
+mod scene;
