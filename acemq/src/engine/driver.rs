@@ -44,6 +44,8 @@ struct Driver {
     cancel: CancellationToken,
     slot: Option<Slot>,
     stage: Stage,
+    /// Whether it came to its end.
+    ended: bool,
     handled_for: Option<Duration>,
 }
 
@@ -98,9 +100,23 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
         cancel,
         slot: Some(slot),
         stage: Stage::Held,
+        ended: false,
         handled_for: None,
     };
     driver.run(facts).await;
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // A panic that nothing caught, or the end of the runtime: the delivery must neither stay out nor be counted for ever.
+        if !self.ended {
+            let outcome = match self.origin.channel.settle(self.tag, Verdict::Requeue) {
+                Settled::Done => Outcome::Requeued,
+                Settled::Gone => Outcome::Lost,
+            };
+            self.consumer.account.settled(self.stage, outcome);
+        }
+    }
 }
 
 impl Driver {
@@ -151,8 +167,9 @@ impl Driver {
             }
             step = machine.on(event);
         };
-        self.consumer.telemetry.settled(&Settlement { context: &self.context, outcome, handled_for: self.handled_for });
+        self.ended = true;
         self.consumer.account.settled(self.stage, outcome);
+        self.consumer.telemetry.settled(&Settlement { context: &self.context, outcome, handled_for: self.handled_for });
     }
 
     fn enter(&mut self, stage: Stage) {
@@ -244,7 +261,7 @@ impl Driver {
             returned = &mut call => match returned {
                 Ok(ack) => Event::Returned { ack, age: self.age() },
                 Err(payload) => {
-                    let ack = Ack::retry(format!("the handler panicked: {}", panic_text(&*payload)));
+                    let ack = Ack::retry(format!("the handler panicked: {}", panic_text(payload)));
                     Event::Returned { ack, age: self.age() }
                 }
             },
@@ -261,7 +278,7 @@ impl Driver {
         match std::panic::catch_unwind(AssertUnwindSafe(move || drop(call))) {
             Ok(()) => event,
             Err(payload) => {
-                let ack = Ack::retry(format!("the handler panicked when it was dropped: {}", panic_text(&*payload)));
+                let ack = Ack::retry(format!("the handler panicked when it was dropped: {}", panic_text(payload)));
                 Event::Returned { ack, age: self.age() }
             }
         }
