@@ -15,7 +15,7 @@ use super::{
     claims::Claims,
     driver::{Origin, drive},
     gate::Gate,
-    link::{Incarnation, Link},
+    link::{self, Incarnation, Link},
     machine::{ClaimRules, Rules},
 };
 use crate::{
@@ -210,7 +210,7 @@ impl Consumer {
             // At the start the application has declared everything of every consumer.
             let why = match if first { Ok(()) } else { self.declare(&incarnation).await } {
                 Ok(()) => match self.subscribe(&incarnation).await {
-                    Ok(subscription) => self.consume(subscription).await,
+                    Ok(subscription) => self.consume(&incarnation, subscription).await,
                     Err(error) => Some(error.to_string()),
                 },
                 Err(Refusal { declaration, error }) => {
@@ -266,8 +266,10 @@ impl Consumer {
     }
 
     /// Takes deliveries until the subscription ends; says why, or nothing at a shutdown.
-    async fn consume(self: &Arc<Self>, subscription: Subscription) -> Option<String> {
+    async fn consume(self: &Arc<Self>, incarnation: &Incarnation, subscription: Subscription) -> Option<String> {
         let Subscription { mut deliveries, channel } = subscription;
+        // A stream that a client library forgot to end must not leave a consumer that looks alive.
+        let mut gone = std::pin::pin!(link::lost(&*incarnation.connection));
         let lost = CancellationToken::new();
         let origin = Origin { channel, lost: lost.clone() };
         // However this ends, what waits for the channel must not wait on.
@@ -278,6 +280,7 @@ impl Consumer {
                 biased;
                 () = self.phase.closing.cancelled() => break None,
                 item = deliveries.next() => item,
+                why = &mut gone => break Some(why),
             };
             match item {
                 Some(Ok(incoming)) => {
@@ -291,12 +294,15 @@ impl Consumer {
                 }
             }
         };
-        if why.is_some() {
+        if let Some(why) = &why {
             lost.cancel();
+            // Before the farewell to the channel, which may take its time.
+            self.degrade(why.clone());
         } else {
             origin.channel.cancel().await;
             // What the broker had already sent goes back, unseen by any handler.
-            while let Some(Ok(incoming)) = deliveries.next().await {
+            let mut rest = std::pin::pin!(deliveries.by_ref().take_until(gone));
+            while let Some(Ok(incoming)) = rest.next().await {
                 self.account.arrived();
                 let place = self.gate.queue();
                 self.deliveries.spawn(drive(Arc::clone(self), origin.clone(), incoming, place));

@@ -201,7 +201,7 @@ impl Inner {
 }
 
 /// Ends when a connection does, with the reason.
-async fn lost(connection: &dyn Connection) -> String {
+pub(super) async fn lost(connection: &dyn Connection) -> String {
     let mut states = connection.state();
     let closed = states.wait_for(|state| matches!(state, ConnectionState::Closed { .. })).await;
     match closed.as_deref() {

@@ -1,5 +1,6 @@
 //! What goes wrong in the field, case by case; each test is one sentence about what is right then.
 
+mod connection;
 mod consumer;
 mod consumers;
 mod hop;
