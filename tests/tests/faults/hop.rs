@@ -47,7 +47,7 @@ async fn a_missing_rung_costs_a_wait_in_the_consumer_and_is_there_for_the_next()
     let calls = script.calls();
     for pair in calls.windows(2) {
         let waited = pair[1].at - pair[0].at;
-        assert!(waited >= Duration::from_secs(60) && waited < Duration::from_secs(62), "{waited:?}");
+        assert!(waited >= Duration::from_mins(1) && waited < Duration::from_secs(62), "{waited:?}");
     }
     assert_eq!(script.attempts(), [1, 2, 3]);
 }
@@ -162,7 +162,7 @@ async fn the_expiration_of_a_publisher_neither_shortens_a_wait_nor_ends_a_dead_l
     let dead = scene.lying("long.dlq", 1).await;
     let calls = script.calls();
     assert_eq!(calls.len(), 4);
-    assert!(calls[1].at - calls[0].at >= Duration::from_secs(60));
+    assert!(calls[1].at - calls[0].at >= Duration::from_mins(1));
     assert_eq!(dead[0].properties.expiration, None);
     tokio::time::sleep(Duration::from_hours(1)).await;
     assert_eq!(scene.broker.ready("long.dlq"), 1);

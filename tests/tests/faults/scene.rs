@@ -143,7 +143,7 @@ pub(crate) fn text<'a>(message: &'a Incoming, header: &str) -> Option<&'a str> {
 
 pub(crate) fn attempt(message: &Incoming) -> Option<i64> {
     match message.properties.headers.get("x-acemq-attempt").map(acemq::envelope::headers::number) {
-        Some(Number::Whole(number)) => Some(number.try_into().unwrap()),
+        Some(Number::Whole(number)) => Some(number),
         _ => None,
     }
 }
