@@ -1,6 +1,15 @@
 //! Pausing, draining, stopping and closing, on the embedded broker and mostly in paused time.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+// A test that cannot go on fails.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::default_trait_access,
+    unused_must_use,
+    unreachable_pub
+)]
 
 mod account;
 mod bench;

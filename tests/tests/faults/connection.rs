@@ -88,7 +88,7 @@ async fn a_stream_that_its_client_forgot_to_end_leaves_no_dead_consumer() {
     broker.cut();
     scene.put("short", "a");
     script.called(1, Duration::from_secs(10)).await;
-    assert_eq!(scene.running.health().status, Status::Up);
+    assert_eq!(scene.running.health().await.status, Status::Up);
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,13 +115,13 @@ async fn a_broker_that_is_away_for_a_day_is_tried_on_and_on_and_not_too_often() 
     let tries = connected.load(Ordering::SeqCst);
     // Two connections, each at least every half a minute and never twice in ten seconds.
     assert!(tries > 2 * 24 * 60 * 2 - 10 && tries < 2 * 24 * 60 * 6, "{tries} tries in a day");
-    assert_eq!(scene.running.health().status, Status::Down);
+    assert_eq!(scene.running.health().await.status, Status::Down);
     broker.refuse_connections(false);
     scene.put("short", "a");
     script.called(1, Duration::from_secs(40)).await;
     // Each of the two connections waits for its own next try.
     tokio::time::sleep(Duration::from_secs(40)).await;
-    assert_eq!(scene.running.health().status, Status::Up);
+    assert_eq!(scene.running.health().await.status, Status::Up);
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,7 +197,7 @@ async fn a_blocked_publish_is_refused_before_anything_is_written_and_a_new_conne
     scene.broker.unblock();
     scene.broker.cut();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(scene.running.health().publishing.blocked, None);
+    assert_eq!(scene.running.health().await.publishing.blocked, None);
     scene.running.publisher().to_queue("short").send("a").await.unwrap();
 }
 

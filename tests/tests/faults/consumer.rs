@@ -30,14 +30,14 @@ async fn a_deleted_queue_shows_within_a_second_and_is_consumed_again_once_it_is_
     let scene = Scene::over(&broker, broker.clone(), app(&script).consumer::<consumers::theirs>()).await;
     broker.delete_queue("theirs");
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let health = scene.running.health();
+    let health = scene.running.health().await;
     assert_eq!((health.status, health.consumers[0].status), (Status::Degraded, Status::Degraded));
     assert!(health.consumers[0].last_error.as_deref().unwrap().contains("`theirs`"), "{health:?}");
     tokio::time::sleep(Duration::from_hours(1)).await;
     declare(&broker, "theirs");
     scene.put("theirs", "a");
     script.called(1, Duration::from_secs(31)).await;
-    assert_eq!(scene.running.health().status, Status::Up);
+    assert_eq!(scene.running.health().await.status, Status::Up);
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,7 +60,7 @@ async fn a_consumer_that_the_broker_cancels_subscribes_again() {
     scene.broker.cancel_consumers("short");
     scene.put("short", "a");
     script.called(1, Duration::from_secs(1)).await;
-    let health = scene.running.health();
+    let health = scene.running.health().await;
     assert_eq!((health.consumers[0].resubscribed, health.status), (1, Status::Up));
 }
 
@@ -78,7 +78,7 @@ async fn a_channel_that_the_broker_closes_is_replaced_and_its_neighbours_go_on()
     scene.empty("short").await;
     scene.empty("long").await;
     scene.running.settled().await;
-    let health = scene.running.health();
+    let health = scene.running.health().await;
     let again: Vec<u64> = health.consumers.iter().map(|consumer| consumer.resubscribed).collect();
     assert_eq!(again, [1, 0]);
     assert_eq!((scene.running.totals().lost, scene.running.totals().acked), (1, 2));

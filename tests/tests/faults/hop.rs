@@ -116,7 +116,7 @@ async fn while_publishers_are_blocked_the_originals_are_held_and_nothing_is_run_
     script.called(5, super::scene::LATEST).await;
     tokio::time::sleep(Duration::from_mins(5)).await;
     assert_eq!((script.calls().len(), scene.broker.unacked("once")), (5, 5));
-    let health = scene.running.health();
+    let health = scene.running.health().await;
     assert_eq!(health.publishing.blocked.as_deref(), Some("low on memory"));
     assert_eq!(health.status, acemq::health::Status::Up, "back pressure is no illness");
     scene.broker.unblock();

@@ -160,9 +160,15 @@ impl Trial {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        ground.quiet(book).await.map_err(|problem| format!("{problem}\n{:#?}", running.health()))?;
+        if let Err(problem) = ground.quiet(book).await {
+            return Err(format!("{problem}\n{:#?}", running.health().await));
+        }
         let settled = tokio::time::timeout(Duration::from_mins(2), running.settled()).await;
-        settled.map_err(|_| format!("deliveries are left, though their queues are empty: {:?}", running.health()))
+        if settled.is_err() {
+            let health = running.health().await;
+            return Err(format!("deliveries are left, though their queues are empty: {health:?}"));
+        }
+        Ok(())
     }
 
     fn story(&self) -> String {

@@ -10,7 +10,7 @@ use acemq_tests::{
     unique,
 };
 
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(90);
 
 async fn url(version: Version) -> String {
     let node = rabbitmq::shared(version).await;
