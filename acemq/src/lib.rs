@@ -74,11 +74,13 @@ pub mod testing;
 
 #[doc(hidden)]
 pub mod __private;
+#[cfg(feature = "actuator")]
+pub mod actuator;
 
 #[cfg(feature = "macros")]
 pub use acemq_macros::{Classify, Message, consumer, consumers};
-pub use app::{App, CRASH_LIMIT, DRAIN_TIMEOUT, GRACE, OnRefusal, Running, run};
-pub use drain::Drained;
+pub use app::{App, CRASH_LIMIT, DRAIN_TIMEOUT, GRACE, Handle, OnRefusal, Running, UnknownConsumer, run};
+pub use drain::{Drained, WaitAbandoned};
 pub use error::Error;
 pub use handler::{
     Ack, Classify, Context, ExtractError, Fatal, FromContext, FromMessage, Message, MessageType, Raw, State, Text,

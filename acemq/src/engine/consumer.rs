@@ -139,7 +139,7 @@ impl Consumer {
             scope,
             claims,
             gate: Gate::new(spec.concurrency.min(spec.prefetch).max(1)),
-            account: Account::new(),
+            account: Account::new(ConsumerTelemetry::in_flight(&queue)),
             jitter: Jitter::random(),
             phase,
             telemetry: ConsumerTelemetry::new(&queue),

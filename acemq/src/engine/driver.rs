@@ -10,12 +10,13 @@ use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    account::Stage,
+    account::{End, GaveBack, Stage},
     claims::Held,
     consumer::Consumer,
     gate::{Place, Slot},
     hop::{self, Remarks},
-    machine::{Effect, Event, Facts, Machine, Move, Outcome},
+    inside,
+    machine::{Effect, Event, Facts, Machine, Move, Note, Outcome},
 };
 use crate::{
     envelope::Envelope,
@@ -45,6 +46,8 @@ struct Driver {
     slot: Option<Slot>,
     stage: Stage,
     handled_for: Option<Duration>,
+    /// Why the delivery goes back, if it does and the reason is known.
+    gave_back: Option<GaveBack>,
 }
 
 /// Takes a delivery from its arrival to its settlement.
@@ -54,7 +57,10 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
         biased;
         () = consumer.phase.closing.cancelled() => None,
         () = origin.lost.cancelled() => None,
-        slot = place.slot() => Some(slot),
+        slot = place.pass(
+            || consumer.account.moved(Stage::Held, Stage::Starting),
+            || consumer.account.moved(Stage::Starting, Stage::Held),
+        ) => Some(slot),
     };
     let Some(slot) = slot else {
         // No handler has seen it: back as it came.
@@ -62,7 +68,10 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
             Settled::Done => Outcome::Requeued,
             Settled::Gone => Outcome::Lost,
         };
-        consumer.account.settled(Stage::Held, outcome);
+        let kind = Envelope::read(&incoming.properties, &incoming.routing_key);
+        let kind = kind.as_ref().map_or(&*incoming.routing_key, Envelope::kind);
+        consumer.telemetry.returned(kind, outcome);
+        consumer.account.settled(Stage::Held, End { outcome, gave_back: GaveBack::Unstarted });
         return;
     };
     let (envelope, unfit) = match Envelope::read(&incoming.properties, &incoming.routing_key) {
@@ -97,8 +106,9 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
         claim,
         cancel,
         slot: Some(slot),
-        stage: Stage::Held,
+        stage: Stage::Starting,
         handled_for: None,
+        gave_back: None,
     };
     driver.run(facts).await;
 }
@@ -109,6 +119,9 @@ impl Driver {
         let outcome = loop {
             if let Some(note) = step.note {
                 self.consumer.telemetry.note(&self.context, note);
+                if matches!(note, Note::MoveAbandoned(_)) {
+                    self.gave_back = Some(GaveBack::Failed);
+                }
             }
             if !matches!(step.effect, Effect::Claim | Effect::Run) {
                 // Only handlers take a slot; what waits or moves does not keep others from running.
@@ -117,10 +130,7 @@ impl Driver {
             let event = match step.effect {
                 Effect::Done(outcome) => break outcome,
                 Effect::Claim => self.claim().await,
-                Effect::Run => {
-                    self.enter(Stage::Running);
-                    self.handle().await
-                }
+                Effect::Run => self.handle().await,
                 Effect::Wait { delay, jitter } => {
                     self.enter(Stage::Waiting);
                     self.wait(delay, jitter).await
@@ -152,7 +162,16 @@ impl Driver {
             step = machine.on(event);
         };
         self.consumer.telemetry.settled(&Settlement { context: &self.context, outcome, handled_for: self.handled_for });
-        self.consumer.account.settled(self.stage, outcome);
+        let end = End { outcome, gave_back: self.gave_back() };
+        self.consumer.account.settled(self.stage, end);
+    }
+
+    fn gave_back(&self) -> GaveBack {
+        self.gave_back.unwrap_or_else(|| match (self.consumer.phase.closing.is_cancelled(), self.handled_for) {
+            (true, None) => GaveBack::Unstarted,
+            (true, Some(_)) => GaveBack::Waiting,
+            (false, _) => GaveBack::Failed,
+        })
     }
 
     fn enter(&mut self, stage: Stage) {
@@ -203,11 +222,14 @@ impl Driver {
         Event::Released
     }
 
-    async fn wait(&self, delay: Duration, jitter: f64) -> Event {
+    async fn wait(&mut self, delay: Duration, jitter: f64) -> Event {
         let delay = self.consumer.jitter.apply(delay, jitter);
         tokio::select! {
             biased;
-            () = self.consumer.phase.closing.cancelled() => Event::WaitEnded,
+            () = self.consumer.phase.closing.cancelled() => {
+                self.gave_back = Some(GaveBack::Waiting);
+                Event::WaitEnded
+            }
             () = self.origin.lost.cancelled() => Event::WaitEnded,
             () = tokio::time::sleep(delay) => Event::Elapsed,
         }
@@ -215,12 +237,13 @@ impl Driver {
 
     /// Runs the handler in this task, so that whatever it does, panics included, ends in an event.
     async fn handle(&mut self) -> Event {
+        let run = self.consumer.account.began(self.stage, self.context.envelope().id());
         let started = Instant::now();
         let invoke = self.consumer.registration.invoke;
         let context = self.context.clone();
         // Inside the future, since the handler's first steps may panic too.
         let call = AssertUnwindSafe(async move { invoke(context).await }).catch_unwind();
-        let mut call = Box::pin(call);
+        let mut call = Box::pin(inside::a_handler_of(&self.consumer, call));
         let lease = async {
             match &self.claim {
                 Some(claim) => claim.renew_until_lost().await,
@@ -239,6 +262,7 @@ impl Driver {
             self.cancel.cancel();
             std::future::pending::<()>().await;
         };
+        let mut given_up = false;
         let event = tokio::select! {
             biased;
             returned = &mut call => match returned {
@@ -248,7 +272,10 @@ impl Driver {
                     Event::Returned { ack, age: self.age() }
                 }
             },
-            () = self.consumer.phase.abandon.cancelled() => Event::Interrupted,
+            () = self.consumer.phase.abandon.cancelled() => {
+                given_up = true;
+                Event::Interrupted
+            }
             () = deadline => {
                 let timeout = self.consumer.registration.spec.timeout.unwrap_or_default();
                 let ack = Ack::retry(format!("the handler took longer than {timeout:?}"));
@@ -257,6 +284,14 @@ impl Driver {
             () = watch => Event::Interrupted,
         };
         self.handled_for = Some(started.elapsed());
+        self.consumer.account.ended(run);
+        self.stage = Stage::Settling;
+        if given_up {
+            self.consumer.account.gave_up();
+            self.gave_back = Some(GaveBack::Abandoned);
+        } else if self.consumer.phase.cancel.is_cancelled() {
+            self.gave_back = Some(GaveBack::Stopped);
+        }
         // What the handler left behind may panic too, and a panic here would leave the delivery unsettled.
         match std::panic::catch_unwind(AssertUnwindSafe(move || drop(call))) {
             Ok(()) => event,
