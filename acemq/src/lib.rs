@@ -14,7 +14,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let (book, mut entries) = tokio::sync::mpsc::channel(8);
+//! let (book, mut entries) = tokio::sync::mpsc::channel::<String>(8);
 //! // A service calls `run`, which ends with SIGTERM or SIGINT; `start` gives a handle.
 //! let running = App::new().url("memory://orders").state(book).start().await?;
 //! running.publisher().to_queue("orders.placed").send(&OrderPlaced { order_id: "A-1".to_owned() }).await?;

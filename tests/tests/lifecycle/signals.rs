@@ -6,7 +6,6 @@ use acemq_tests::{
     amqp::Client,
     needs,
     process::{Builder, Program},
-    proxy::{Direction, Proxy},
     rabbitmq::{self, Node, Version},
     unique,
 };
@@ -214,52 +213,6 @@ async fn a_second_signal_ends_the_wait() {
     assert_eq!(bench.program.exit_code(SOON).await, Some(0));
     assert!(started.elapsed() < DRAIN, "{:?}", started.elapsed());
     assert_eq!(bench.left().await, ["a"]);
-}
-
-#[tokio::test]
-async fn a_confirm_that_never_comes_does_not_hold_the_process_and_the_message_runs_again() {
-    needs!(RabbitMq4);
-    let node = rabbitmq::shared(Version::V4).await;
-    let vhost = unique("lifecycle");
-    node.add_vhost(&vhost).await;
-    let url = node.url_for("guest", "guest", &vhost);
-    let proxy = Proxy::start(&url).await;
-    let mut bench = Bench::at(proxy.url(), &url).await;
-    bench.put("rejects", "a", "a").await;
-    bench.begun("rejects", "a").await;
-    // From here on no answer reaches the program.
-    proxy.stall(Direction::ToClient);
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    let (code, account, took) = bench.terminate().await;
-    assert!(took <= DRAIN + GRACE + SLACK + SLACK, "{took:?}");
-    assert!(account.contains("delivered 1 acked 0 set aside 0"), "an unconfirmed copy counted: {account}");
-    assert_eq!(code, Some(0), "the handler had finished");
-    drop(proxy);
-    // The copy may have arrived, the message is there all the same.
-    acemq_tests::eventually(SOON, "the message", async || match bench.client.ready("rejects").await {
-        Some(1) => Ok(()),
-        other => Err(other),
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_broker_that_is_gone_holds_nobody_longer_than_the_deadline() {
-    needs!(RabbitMq4);
-    let node = Node::start(Version::V4).await;
-    let mut bench = Bench::at(&node.url(), &node.url()).await;
-    bench.put("sleeps", "a", "1000").await;
-    bench.put("obeys", "b", "b").await;
-    bench.begun("sleeps", "1000").await;
-    bench.begun("obeys", "b").await;
-    node.kill();
-    let (code, account, took) = bench.terminate().await;
-    assert!(took <= DRAIN + GRACE + SLACK, "{took:?}");
-    assert!(account.contains("delivered 2 acked 0") && account.contains("lost 2 finished true"), "{account}");
-    assert_eq!(code, Some(0));
-    node.start_again().await;
-    bench.client = Client::connect(&node.url()).await;
-    assert_eq!(bench.left().await, ["a", "b"]);
 }
 
 #[tokio::test]
