@@ -15,8 +15,8 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let (book, mut entries) = tokio::sync::mpsc::channel::<String>(8);
-//! // A service calls `run`, which ends with SIGTERM or SIGINT; `start` gives a handle.
-//! let running = App::new().url("memory://orders").state(book).start().await?;
+//! // A service calls `run`, which ends with SIGTERM or SIGINT; `start` gives a handle. Unless consumers are named, all run.
+//! let running = App::new().url("memory://orders").consumer::<record_order>().state(book).start().await?;
 //! running.publisher().to_queue("orders.placed").send(&OrderPlaced { order_id: "A-1".to_owned() }).await?;
 //! assert_eq!(entries.recv().await.as_deref(), Some("A-1"));
 //! let drained = running.close().await;
