@@ -5,5 +5,4 @@
 
 mod client;
 mod health;
-mod metrics;
 mod server;
