@@ -27,6 +27,8 @@ pub(crate) fn expand(options: &Options, function: &Function, handler: &Handler) 
     quote! {
         #(#attributes)*
         #docs
+        // A consumer is `async` because acemq asks for it.
+        #[allow(clippy::unused_async)]
         #rest
 
         #(#conditions)*

@@ -8,7 +8,7 @@ use acemq_tests::{
     rabbitmq::{Node, vhost},
 };
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 const TABLE: [&str; 5] = [
     "message    queue                    what became of it",

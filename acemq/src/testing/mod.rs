@@ -109,9 +109,11 @@ impl TestApp {
     /// When a message is still being tried after a week, as without a retry policy.
     pub async fn settle(&self) {
         let quiet = self.broker.wait_until(|broker| self.working.iter().all(|queue| broker.depth(queue) == 0));
-        if tokio::time::timeout(LONGEST_SETTLEMENT, quiet).await.is_err() {
-            panic!("a message is still being tried after {LONGEST_SETTLEMENT:?}: has its consumer a retry policy?");
-        }
+        let settled = tokio::time::timeout(LONGEST_SETTLEMENT, quiet).await;
+        assert!(
+            settled.is_ok(),
+            "a message is still being tried after {LONGEST_SETTLEMENT:?}: has its consumer a retry policy?"
+        );
         self.running.settled().await;
     }
 

@@ -195,9 +195,6 @@ impl Lane {
             }
             let id = message.properties.message_id.as_deref();
             let key = window.key(id, &message.exchange, &message.routing_key);
-            if window.holds(key) {
-                return None;
-            }
             let exchange = message.exchange.clone();
             let mut job = self.pending.pop_front()?;
             if let Err(error) = publish::open_for_publishes(&self.shared) {

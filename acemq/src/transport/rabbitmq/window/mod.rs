@@ -16,8 +16,11 @@ use std::{
 
 use tokio::time::Instant;
 
-/// What a message and its return have in common: message id, exchange and routing key. No two of them are outstanding at
-/// once; the hash stands for them, and one that collides only has to wait.
+/// What a message and its return have in common: message id, exchange and routing key, as a hash.
+///
+/// Several outstanding messages may have the same one. Then a return is taken for the return of each: where they differ,
+/// which takes a change on the broker in this moment, a routed message is called returned, and costs a second try. The
+/// other way round a message would be lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key(u64);
 
@@ -41,7 +44,8 @@ pub(super) struct Confirm {
 #[derive(Debug)]
 pub(super) struct Window<T> {
     slots: BTreeMap<u64, Slot<T>>,
-    keys: HashMap<Key, u64>,
+    /// Messages that were called returned, less the returns that came, where that is not zero.
+    owed: HashMap<Key, i64>,
     hasher: RandomState,
     next: u64,
     /// Slots whose confirm is still to come.
@@ -71,7 +75,7 @@ impl<T> Window<T> {
     pub(super) fn new() -> Self {
         Self {
             slots: BTreeMap::new(),
-            keys: HashMap::new(),
+            owed: HashMap::new(),
             hasher: RandomState::new(),
             next: 0,
             unconfirmed: 0,
@@ -84,12 +88,6 @@ impl<T> Window<T> {
         Key(self.hasher.hash_one((id, exchange, routing_key)))
     }
 
-    /// Whether somebody waits for a message with this key.
-    pub(super) fn holds(&self, key: Key) -> bool {
-        let slot = self.keys.get(&key).and_then(|number| self.slots.get(number));
-        slot.is_some_and(|slot| slot.sender.is_some())
-    }
-
     /// How many senders wait.
     pub(super) fn live(&self) -> usize {
         self.live
@@ -100,12 +98,10 @@ impl<T> Window<T> {
         self.slots.len() - self.live
     }
 
-    /// Takes a publish in. Its key must not be held. From one that gave up it takes the key over: should both come back, the
-    /// new one is called returned too early, which costs a second try but no message.
+    /// Takes a publish in.
     pub(super) fn push(&mut self, key: Key, mandatory: bool, deadline: Instant, sender: T) -> u64 {
         let number = self.next;
         self.next += 1;
-        self.keys.insert(key, number);
         let slot = Slot { key, mandatory, deadline, sender: Some(sender), returned: None, undecided_since: None };
         self.slots.insert(number, slot);
         self.unconfirmed += 1;
@@ -116,8 +112,8 @@ impl<T> Window<T> {
     /// Takes a publish out without an answer of the broker.
     pub(super) fn remove(&mut self, number: u64) -> Option<T> {
         let slot = self.slots.remove(&number)?;
-        if self.keys.get(&slot.key) == Some(&number) {
-            self.keys.remove(&slot.key);
+        if slot.returned.is_some() {
+            self.owe(slot.key, 1);
         }
         self.unconfirmed -= usize::from(slot.undecided_since.is_none());
         self.live -= usize::from(slot.sender.is_some());
@@ -126,7 +122,7 @@ impl<T> Window<T> {
 
     /// Everybody who waits, in the order of publishing.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {
-        self.keys.clear();
+        self.owed.clear();
         self.unconfirmed = 0;
         self.live = 0;
         std::mem::take(&mut self.slots).into_values().filter_map(|slot| slot.sender)
@@ -156,13 +152,8 @@ impl<T> Window<T> {
         mut decide: impl FnMut(T, Fate),
     ) -> Result<(), StrayReturn> {
         self.round += 1;
-        for confirm in confirms.iter_mut() {
-            if let Some((key, text)) = confirm.returned.take() {
-                let slot = self.keys.get(&key).and_then(|number| self.slots.get_mut(number));
-                // Kept for the confirm, to tell it from one without.
-                confirm.returned = Some((key, String::new()));
-                slot.ok_or(StrayReturn)?.returned = Some(text);
-            }
+        for (key, text) in confirms.iter().filter_map(|confirm| confirm.returned.as_ref()) {
+            self.returned(*key, text)?;
         }
         let mut none_waiting = false;
         let mut settle = |window: &mut Self, number, fate| {
@@ -175,7 +166,7 @@ impl<T> Window<T> {
             let Some(slot) = self.slots.get_mut(&number) else {
                 continue;
             };
-            let fate = match slot.returned.take() {
+            let fate = match slot.returned.clone() {
                 _ if !ack => Fate::Nacked,
                 Some(text) => Fate::Returned { text },
                 None if returned.is_none() || !slot.mandatory => Fate::Routed,
@@ -187,22 +178,47 @@ impl<T> Window<T> {
             };
             settle(self, number, fate);
         }
-        if self.slots.len() == self.unconfirmed {
-            return Ok(());
-        }
-        let (round, all_in) = (self.round, self.unconfirmed == 0);
-        let decided = self.slots.iter_mut().filter_map(|(number, slot)| {
-            let since = slot.undecided_since?;
-            match slot.returned.take() {
-                Some(text) => Some((*number, Fate::Returned { text })),
-                None if all_in || (none_waiting && since < round) => Some((*number, Fate::Routed)),
-                None => None,
+        // Mostly all slots wait for their confirm, and then there is nothing to look for.
+        if self.slots.len() > self.unconfirmed {
+            let (round, all_in) = (self.round, self.unconfirmed == 0);
+            let decided = self.slots.iter().filter_map(|(number, slot)| {
+                let since = slot.undecided_since?;
+                match slot.returned.clone() {
+                    Some(text) => Some((*number, Fate::Returned { text })),
+                    None if all_in || (none_waiting && since < round) => Some((*number, Fate::Routed)),
+                    None => None,
+                }
+            });
+            for (number, fate) in decided.collect::<Vec<_>>() {
+                settle(self, number, fate);
             }
-        });
-        for (number, fate) in decided.collect::<Vec<_>>() {
-            settle(self, number, fate);
+        }
+        if self.slots.is_empty() {
+            // All returns have come, whatever they were taken for.
+            self.owed.clear();
         }
         Ok(())
+    }
+
+    /// Marks what a return is taken for.
+    fn returned(&mut self, key: Key, text: &str) -> Result<(), StrayReturn> {
+        let mut found = false;
+        for slot in self.slots.values_mut().filter(|slot| slot.key == key) {
+            slot.returned.get_or_insert_with(|| text.to_owned());
+            found = true;
+        }
+        let owed = self.owe(key, -1);
+        if found || owed >= 0 { Ok(()) } else { Err(StrayReturn) }
+    }
+
+    fn owe(&mut self, key: Key, more: i64) -> i64 {
+        let owed = self.owed.entry(key).or_default();
+        *owed += more;
+        let owed = *owed;
+        if owed == 0 {
+            self.owed.remove(&key);
+        }
+        owed
     }
 }
 

@@ -74,7 +74,7 @@ fn with_the_return_of_another_a_message_waits_for_a_confirm_that_found_none() {
     bench.round(&[(d, None)]);
     assert_eq!(bench.fates.get(&2), Some(&Fate::Routed));
     assert_eq!(bench.window.slots.len(), 0);
-    assert_eq!(bench.window.keys.len(), 0);
+    assert!(bench.window.owed.is_empty());
 }
 
 #[test]
@@ -91,17 +91,32 @@ fn one_that_gave_up_keeps_its_place_and_takes_its_return() {
 }
 
 #[test]
-fn the_key_of_one_that_gave_up_is_free() {
+fn of_several_with_one_key_all_that_are_outstanding_are_returned() {
     let mut bench = Bench::new();
-    let first = bench.push(0);
-    assert!(bench.window.holds(bench.key(0)));
-    bench.window.expire(bench.start);
-    assert!(!bench.window.holds(bench.key(0)));
-    let second = bench.push(0);
-    bench.round(&[(first, None)]);
-    assert!(bench.window.holds(bench.key(0)));
-    bench.round(&[(second, Some(0))]);
-    assert_eq!(bench.fates, BTreeMap::from([(0, returned())]));
+    let key = bench.key(0);
+    let deadline = bench.start;
+    let numbers: Vec<u64> = (0..3).map(|sender| bench.window.push(key, true, deadline, sender)).collect();
+    bench.round(&[(numbers[0], None)]);
+    // The first return is taken for both that are left; the second one then is no stranger.
+    bench.round(&[(numbers[1], Some(0))]);
+    let late = bench.push(7);
+    bench.round(&[(numbers[2], Some(0)), (late, None)]);
+    let expected = [(0, Fate::Routed), (1, returned()), (2, returned()), (7, Fate::Routed)];
+    assert_eq!(bench.fates, BTreeMap::from(expected));
+    assert!(bench.window.owed.is_empty());
+}
+
+#[test]
+fn a_return_after_all_with_its_key_were_called_returned_is_no_stranger() {
+    let mut bench = Bench::new();
+    let key = bench.key(0);
+    let deadline = bench.start;
+    let numbers: Vec<u64> = (0..2).map(|sender| bench.window.push(key, true, deadline, sender)).collect();
+    let late = bench.push(7);
+    bench.round(&[(numbers[0], Some(0)), (numbers[1], Some(7))]);
+    assert_eq!(bench.fates, BTreeMap::from([(0, returned()), (1, returned())]));
+    bench.round(&[(late, Some(0))]);
+    assert_eq!(bench.fates.get(&7), Some(&returned()));
 }
 
 #[test]
@@ -139,6 +154,7 @@ proptest! {
         burst in 1_usize..40,
         picks in collection::vec(any::<prop::sample::Index>(), 300),
         cuts in collection::vec(1_usize..12, 300),
+        ids in 1_usize..150,
         early in collection::vec(any::<bool>(), 300),
     ) {
         let mut bench = Bench::new();
@@ -149,7 +165,8 @@ proptest! {
         let mut queue = Vec::new();
         while pushed < routable.len() || !open.is_empty() {
             while open.len() < burst && pushed < routable.len() {
-                let number = bench.push(pushed);
+                let (key, deadline) = (bench.key(pushed % ids), bench.start);
+                let number = bench.window.push(key, true, deadline, pushed);
                 open.push((number, pushed, false));
                 pushed += 1;
             }
@@ -157,13 +174,13 @@ proptest! {
             for (_, sender, sent_back) in &mut open {
                 if !routable[*sender] && !*sent_back && *early.next().unwrap() {
                     *sent_back = true;
-                    waiting.push_back(*sender);
+                    waiting.push_back(*sender % ids);
                 }
             }
             let pick = picks.next().unwrap().index(open.len());
             let (number, sender, sent_back) = open.swap_remove(pick);
             if !routable[sender] && !sent_back {
-                waiting.push_back(sender);
+                waiting.push_back(sender % ids);
             }
             queue.push((number, waiting.pop_front()));
             if queue.len() >= *cuts.next().unwrap() || open.is_empty() {
@@ -171,9 +188,14 @@ proptest! {
                 queue.clear();
             }
         }
-        let expected: BTreeMap<usize, Fate> = routable.iter().enumerate()
-            .map(|(sender, routed)| (sender, if *routed { Fate::Routed } else { returned() }))
-            .collect();
-        prop_assert_eq!(bench.fates, expected);
+        prop_assert_eq!(bench.fates.len(), routable.len());
+        prop_assert!(bench.window.owed.is_empty());
+        for (sender, routed) in routable.iter().enumerate() {
+            let alone = (sender % ids..routable.len()).step_by(ids).all(|other| routable[other]);
+            match &bench.fates[&sender] {
+                Fate::Routed => prop_assert!(routed),
+                fate => prop_assert!(!routed || !alone, "{} is routed, not {:?}", sender, fate),
+            }
+        }
     }
 }
