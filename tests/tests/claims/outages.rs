@@ -16,7 +16,7 @@ fn unreachable<T: std::fmt::Debug>(answer: Result<T, StoreError>, what: &str) {
     let Err(StoreError::Unreachable { why }) = &answer else {
         panic!("{what} without a database answers {answer:?}");
     };
-    assert!(!why.contains("127.0.0.1") && !why.contains("@"), "{why}");
+    assert!(!why.contains("127.0.0.1") && !why.contains('@'), "{why}");
 }
 
 /// A claim is made, the database goes, every operation says that it cannot be reached; it comes back, and all is as before.
