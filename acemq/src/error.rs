@@ -13,6 +13,9 @@ pub enum Error {
     /// The configuration, the consumers or their state are wrong: everything that was found, at once.
     #[error("{}", list("the application cannot start", .0))]
     Config(Vec<String>),
+    /// Claims cannot be kept: everything that is wrong with the stores, at once.
+    #[error("{}", list("duplicates cannot be recognised", .0))]
+    Store(Vec<String>),
     /// The broker cannot be reached.
     #[error(transparent)]
     Connect(#[from] ConnectError),

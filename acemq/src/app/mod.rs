@@ -9,6 +9,7 @@ mod hook;
 mod running;
 mod signals;
 mod start;
+mod stores;
 mod validate;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -58,6 +59,7 @@ pub struct App {
     consumers: Option<Vec<Registration>>,
     stores: BTreeMap<&'static str, Arc<dyn ClaimStore>>,
     default_store: Option<Arc<dyn ClaimStore>>,
+    purge_every: Option<Duration>,
     rungs: RungKind,
     refusal: OnRefusal,
     crash_limit: u32,
@@ -96,6 +98,7 @@ impl App {
             consumers: None,
             stores: BTreeMap::new(),
             default_store: None,
+            purge_every: Some(stores::PURGE_EVERY),
             rungs: RungKind::default(),
             refusal: OnRefusal::default(),
             crash_limit: CRASH_LIMIT,
@@ -154,7 +157,9 @@ impl App {
         self
     }
 
-    /// Keeps claims in this store, for every consumer that names none.
+    /// Keeps claims in this store, for every consumer that names none; in memory unless set.
+    ///
+    /// The store is checked at the start: a missing table is an error that has the statement for it.
     pub fn idempotency(mut self, store: impl ClaimStore) -> Self {
         self.default_store = Some(Arc::new(store));
         self
@@ -163,6 +168,14 @@ impl App {
     /// Keeps the claims of the consumers that name this store in it.
     pub fn idempotency_named(mut self, name: &'static str, store: impl ClaimStore) -> Self {
         self.stores.insert(name, Arc::new(store));
+        self
+    }
+
+    /// Sets how often ended claims and confirmations are deleted from the stores; every minute unless set, give or take a
+    /// quarter so that processes do not go together. Zero is never: something else has to call
+    /// [`ClaimStore::purge`] then, or the table grows for ever.
+    pub fn purge_every(mut self, interval: Duration) -> Self {
+        self.purge_every = Some(interval).filter(|interval| !interval.is_zero());
         self
     }
 

@@ -11,13 +11,13 @@ use super::{
     App, OnRefusal, config,
     handle::HandleSlot,
     running::{Inner, Running, Services},
+    stores::Stores,
     validate,
 };
 use crate::{
     Error, Publisher,
-    engine::{Claims, Consumer, Life, Link, Parts, Phase, Refusal},
+    engine::{Consumer, Life, Link, Parts, Phase, Refusal},
     health,
-    idempotency::{ClaimStore, MemoryStore},
     policy::{Place, render},
     registry::{Registration, RungKind},
     topology,
@@ -27,7 +27,7 @@ use crate::{
 pub(super) async fn start(mut app: App) -> Result<Running, Error> {
     let registrations = app.registrations();
     let mut problems = validate::problems(&registrations, &app.scope);
-    let claims = claims(&app, &registrations, &mut problems);
+    let (stores, claims) = Stores::of(&app, &registrations, &mut problems);
     if !problems.is_empty() {
         return Err(Error::Config(problems));
     }
@@ -48,6 +48,8 @@ pub(super) async fn start(mut app: App) -> Result<Running, Error> {
         announce(registration);
         warn_of_classic_rungs(registration, app.rungs);
     }
+    // Before anything is received: what cannot be claimed would only go round.
+    stores.check().await.map_err(Error::Store)?;
     let consume = Link::open(Arc::clone(&transport), Role::Consume).await?;
     let publish = match Link::open(Arc::clone(&transport), Role::Publish).await {
         Ok(publish) => publish,
@@ -102,6 +104,9 @@ pub(super) async fn start(mut app: App) -> Result<Running, Error> {
     serve(actuator, &running);
     match launch(running.inner(), app.refusal).await {
         Ok(()) => {
+            if let Some(every) = app.purge_every {
+                stores.purge(every, &running.inner().services);
+            }
             running.inner().hooks.started(&running).await;
             Ok(running)
         }
@@ -160,37 +165,6 @@ async fn launch(running: &Inner, on_refusal: OnRefusal) -> Result<(), Error> {
         }
     }
     if failed.is_empty() || on_refusal == OnRefusal::Degrade { Ok(()) } else { Err(Error::Declare(failed)) }
-}
-
-/// The claims of each consumer, in their order.
-fn claims(app: &App, registrations: &[Registration], problems: &mut Vec<String>) -> Vec<Option<Claims>> {
-    let mut default: Option<Arc<dyn ClaimStore>> = app.default_store.clone();
-    registrations
-        .iter()
-        .map(|registration| {
-            let settings = registration.spec.idempotent?;
-            let store = if let Some(name) = settings.store {
-                let Some(store) = app.stores.get(name) else {
-                    problems.push(format!(
-                        "consumer `{}` keeps its claims in store `{name}`, which nobody provides: add \
-                         `App::idempotency_named(\"{name}\", …)`",
-                        registration.name
-                    ));
-                    return None;
-                };
-                Arc::clone(store)
-            } else {
-                Arc::clone(default.get_or_insert_with(|| {
-                    tracing::warn!(
-                        "claims are kept in memory: duplicates that another process or an earlier run of this one has \
-                         handled are not recognised; give the application a store with `App::idempotency`"
-                    );
-                    Arc::new(MemoryStore::new())
-                }))
-            };
-            Some(Claims::new(store, settings))
-        })
-        .collect()
 }
 
 fn announce(registration: &Registration) {

@@ -20,6 +20,12 @@ pub(super) fn problems(consumers: &[Registration], scope: &Scope) -> Vec<String>
     let mut by_queue: BTreeMap<&str, Vec<&Registration>> = BTreeMap::new();
     for consumer in consumers {
         by_queue.entry(consumer.spec.queue).or_default().push(consumer);
+        for error in consumer.spec.validate() {
+            problems.push(format!(
+                "consumer `{}` ({}:{}): {error}",
+                consumer.name, consumer.location.file, consumer.location.line
+            ));
+        }
         let mut requirements = Requirements::default();
         (consumer.requires)(&mut requirements);
         for requirement in requirements.as_slice() {

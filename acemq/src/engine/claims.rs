@@ -3,19 +3,23 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::Facts;
 use crate::{
     handler::{Ack, Context, panic_text},
-    idempotency::{Claim, ClaimStore, Fenced, Scope, StoreError, Token},
+    idempotency::{Claim, ClaimStore, Current, Fenced, Scope, StoreError},
     registry::{Idempotent, Scoped},
 };
 
 /// How often a store is asked before its silence counts.
 const TRIES: u32 = 3;
 
-/// How long one answer may take.
-const ANSWER: Duration = Duration::from_secs(5);
+/// How long one answer may take; the stores of acemq give up earlier, with a better reason.
+const ANSWER: Duration = Duration::from_secs(12);
+
+/// How long all tries may take together, as a close waits for them.
+const ANSWERS: Duration = Duration::from_secs(15);
 
 /// How a consumer keeps duplicates out.
 #[derive(Debug, Clone)]
@@ -27,9 +31,30 @@ pub(crate) struct Claims {
 /// The claim of one delivery.
 #[derive(Debug)]
 pub(crate) struct Held {
-    claims: Claims,
-    key: String,
-    token: Token,
+    current: Arc<Current>,
+    lease: Duration,
+}
+
+/// What became of a confirmation.
+#[derive(Debug)]
+pub(crate) enum Confirmation {
+    /// The store answered.
+    Answered(Fenced),
+    /// The store could not be told in a few tries.
+    Failed(StoreError),
+    /// The transaction that it stood in was not committed, or nobody knows.
+    NotCommitted(String),
+    /// That transaction was rolled back, as somebody else has the claim.
+    RolledBack,
+}
+
+/// How the renewing of a lease ended or went on.
+#[derive(Debug)]
+pub(crate) enum Renewal {
+    /// The store could not be told; the lease goes on for now.
+    Failed(StoreError),
+    /// The lease is lost.
+    Lost,
 }
 
 impl Claims {
@@ -65,62 +90,103 @@ impl Claims {
             Scoped::Queue => Scope::Queue,
             Scoped::Shared => Scope::Shared,
         };
-        Some(Held { key: scope.key(context.queue(), &id), token: Token::random(), claims: self.clone() })
+        let Idempotent { claim: lease, retention, .. } = self.settings;
+        let current = Current::new(Arc::clone(&self.store), scope.key(context.queue(), &id), retention);
+        Some(Held { current: Arc::new(current), lease })
     }
 }
 
 impl Held {
+    /// The claim, for what the handler asks for.
+    pub(crate) fn current(&self) -> &Arc<Current> {
+        &self.current
+    }
+
     /// Takes the claim; an error is a store that cannot be asked.
     pub(crate) async fn claim(&self) -> Result<Claim, StoreError> {
-        let lease = self.claims.settings.claim;
         // One answer at most: a delivery that cannot be claimed goes back and is not in a hurry.
-        answered(async { self.claims.store.claim(&self.key, &self.token, lease).await }).await
+        let claimed = answered(ANSWER, self.current.claim(self.lease)).await;
+        if claimed.is_err() {
+            self.forget();
+        }
+        claimed
     }
 
-    /// Marks the message as handled; an error is a store that could not be told in a few tries.
-    pub(crate) async fn confirm(&self) -> Result<Fenced, StoreError> {
-        let mut tries = 1;
-        loop {
-            let retention = self.claims.settings.retention;
-            match answered(async { self.claims.store.confirm(&self.key, &self.token, retention).await }).await {
-                Err(_) if tries < TRIES => {
-                    tokio::time::sleep(Duration::from_millis(200) * tries).await;
-                    tries += 1;
+    /// Takes back a claim that may have been made although no answer came: it would keep the message waiting for the lease.
+    fn forget(&self) {
+        let current = Arc::clone(&self.current);
+        tokio::spawn(async move {
+            for tried in 1..=TRIES {
+                sleep(Duration::from_secs(1) * tried).await;
+                if answered(ANSWER, current.release()).await.is_ok() {
+                    return;
                 }
-                answer => return answer,
             }
+        });
+    }
+
+    /// Marks the message as handled.
+    pub(crate) async fn confirm(&self) -> Confirmation {
+        let Some(work) = self.current.work() else {
+            let mut answer = Err(StoreError::Unreachable { why: format!("no answer within {ANSWERS:?}") });
+            // Whatever came before the end of the time is the better reason.
+            let _ = timeout(ANSWERS, self.keep_confirming(&mut answer)).await;
+            return answer.map_or_else(Confirmation::Failed, Confirmation::Answered);
+        };
+        match timeout(ANSWERS, AssertUnwindSafe(work.commit(&self.current)).catch_unwind()).await {
+            Ok(Ok(Ok(Fenced::Held))) => Confirmation::Answered(Fenced::Held),
+            Ok(Ok(Ok(Fenced::Lost))) => Confirmation::RolledBack,
+            Ok(Ok(Err(why))) => Confirmation::NotCommitted(why),
+            Ok(Err(payload)) => Confirmation::NotCommitted(format!("the commit panicked: {}", panic_text(payload))),
+            Err(_) => Confirmation::NotCommitted(format!("the commit took longer than {ANSWERS:?}")),
         }
     }
 
-    /// Frees the key; a store that cannot be told lets the lease end.
-    pub(crate) async fn release(&self) {
-        if let Err(error) = answered(async { self.claims.store.release(&self.key, &self.token).await }).await {
-            tracing::warn!(%error, "a claim could not be released; its lease ends by itself");
+    async fn keep_confirming(&self, answer: &mut Result<Fenced, StoreError>) {
+        for tried in 1..=TRIES {
+            *answer = answered(ANSWER, self.current.confirm()).await;
+            if answer.is_ok() || tried == TRIES {
+                return;
+            }
+            sleep(Duration::from_millis(200) * tried).await;
         }
     }
 
-    /// Renews the lease for as long as this runs, and ends when it is lost.
-    pub(crate) async fn renew_until_lost(&self) {
-        let lease = self.claims.settings.claim;
-        let mut ends = tokio::time::Instant::now() + lease;
+    /// Takes back what the handler did in a transaction, and frees the key; a store that cannot be told lets the lease end.
+    pub(crate) async fn release(&self) -> Result<Fenced, StoreError> {
+        if let Some(work) = self.current.work() {
+            // Before the release, which would wait for what the transaction has locked.
+            let _ = timeout(ANSWER, AssertUnwindSafe(work.roll_back()).catch_unwind()).await;
+        }
+        answered(ANSWER, self.current.release()).await
+    }
+
+    /// Renews the lease, which began at `since`, for as long as this runs; ends when it is lost, and reports what happens.
+    pub(crate) async fn renew_until_lost(&self, since: Instant, report: impl Fn(Renewal)) {
+        let lease = self.lease;
+        let mut ends = since + lease;
         loop {
-            tokio::time::sleep(lease / 3).await;
-            match answered(async { self.claims.store.renew(&self.key, &self.token, lease).await }).await {
-                Ok(Fenced::Held) => ends = tokio::time::Instant::now() + lease,
+            sleep(lease / 3).await;
+            let asked = Instant::now();
+            match answered(ANSWER.min(lease / 3), self.current.renew(lease)).await {
+                Ok(Fenced::Held) => ends = asked + lease,
                 // A store that is away for a moment takes no lease from anybody; one past its end may be taken.
-                Err(_) if tokio::time::Instant::now() < ends => {}
-                Ok(Fenced::Lost) | Err(_) => return,
+                Err(error) if Instant::now() < ends => report(Renewal::Failed(error)),
+                Ok(Fenced::Lost) | Err(_) => return report(Renewal::Lost),
             }
         }
     }
 }
 
 /// The answer of a store, which may be the user's own: one that panics or says nothing is one that cannot be reached.
-async fn answered<T>(asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-    let why = match tokio::time::timeout(ANSWER, AssertUnwindSafe(asked).catch_unwind()).await {
+pub(crate) async fn answered<T>(
+    limit: Duration,
+    asked: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let why = match timeout(limit, AssertUnwindSafe(asked).catch_unwind()).await {
         Ok(Ok(answer)) => return answer,
         Ok(Err(payload)) => format!("it panicked: {}", panic_text(payload)),
-        Err(_) => format!("no answer within {ANSWER:?}"),
+        Err(_) => format!("no answer within {limit:?}"),
     };
     Err(StoreError::Unreachable { why })
 }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     account::{End, GaveBack, Stage},
-    claims::Held,
+    claims::{Confirmation, Held, Renewal},
     consumer::Consumer,
     gate::{Place, Slot},
     hop::{self, Remarks},
@@ -42,6 +42,8 @@ struct Driver {
     /// Whether the headers made sense; if not, the copy keeps the attempt that it came with.
     readable: bool,
     claim: Option<Held>,
+    /// When the lease began, if there is one.
+    claimed_at: tokio::time::Instant,
     cancel: CancellationToken,
     slot: Option<Slot>,
     stage: Stage,
@@ -99,6 +101,10 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
         Some(claims) if readable => claims.of(&context, &mut facts),
         _ => None,
     };
+    let context = match &claim {
+        Some(claim) => context.with_own(Arc::clone(claim.current()) as _),
+        None => context,
+    };
     let driver = Driver {
         consumer,
         origin,
@@ -106,6 +112,7 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
         context,
         readable,
         claim,
+        claimed_at: tokio::time::Instant::now(),
         cancel,
         slot: Some(slot),
         stage: Stage::Starting,
@@ -201,10 +208,12 @@ impl Driver {
         Event::Settled(self.origin.channel.settle(self.tag, verdict))
     }
 
-    async fn claim(&self) -> Event {
+    async fn claim(&mut self) -> Event {
         let Some(claim) = &self.claim else {
             return Event::StoreUnreachable;
         };
+        // The lease is counted from when it was asked for: the answer may have taken its time.
+        self.claimed_at = tokio::time::Instant::now();
         match claim.claim().await {
             Ok(claim) => Event::Claimed(claim),
             Err(error) => {
@@ -219,8 +228,13 @@ impl Driver {
             return Event::Confirmed(None);
         };
         match claim.confirm().await {
-            Ok(fenced) => Event::Confirmed(Some(fenced)),
-            Err(error) => {
+            Confirmation::Answered(fenced) => Event::Confirmed(Some(fenced)),
+            Confirmation::RolledBack => Event::RolledBack,
+            Confirmation::NotCommitted(why) => {
+                let ack = Ack::retry(format!("what the handler did was not committed: {why}"));
+                Event::NotCommitted { ack, age: self.age() }
+            }
+            Confirmation::Failed(error) => {
                 tracing::error!(
                     consumer = %self.consumer.name,
                     id = self.context.envelope().id(),
@@ -233,8 +247,11 @@ impl Driver {
     }
 
     async fn release(&self) -> Event {
-        if let Some(claim) = &self.claim {
-            claim.release().await;
+        if let Some(claim) = &self.claim
+            && let Err(error) = claim.release().await
+        {
+            tracing::warn!(%error, "a claim could not be released; its lease ends by itself");
+            self.consumer.telemetry.note(&self.context, Note::ReleaseFailed);
         }
         Event::Released
     }
@@ -263,7 +280,10 @@ impl Driver {
         let mut call = Box::pin(inside::a_handler_of(&self.consumer, call));
         let lease = async {
             match &self.claim {
-                Some(claim) => claim.renew_until_lost().await,
+                Some(claim) => {
+                    let report = |renewal| self.renewal(renewal);
+                    claim.renew_until_lost(self.claimed_at, report).await;
+                }
                 None => std::future::pending().await,
             }
         };
@@ -317,6 +337,17 @@ impl Driver {
                 Event::Returned { ack, age: self.age() }
             }
         }
+    }
+
+    fn renewal(&self, renewal: Renewal) {
+        let note = match renewal {
+            Renewal::Lost => Note::LeaseLost,
+            Renewal::Failed(error) => {
+                tracing::warn!(consumer = %self.consumer.name, %error, "a lease could not be renewed; trying again");
+                Note::RenewFailed
+            }
+        };
+        self.consumer.telemetry.note(&self.context, note);
     }
 
     fn age(&self) -> Option<Duration> {

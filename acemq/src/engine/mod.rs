@@ -15,7 +15,7 @@ mod totals;
 
 pub(crate) use account::Snapshot;
 pub use account::{Oldest, Present};
-pub(crate) use claims::Claims;
+pub(crate) use claims::{Claims, answered};
 pub(crate) use consumer::{Consumer, Life, Parts, Phase, Refusal};
 pub(crate) use inside::{inside, inside_any};
 pub(crate) use link::Link;

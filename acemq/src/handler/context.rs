@@ -1,6 +1,6 @@
 //! One delivery, as a consumer function sees it.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{any::Any, collections::BTreeMap, fmt, sync::Arc};
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +14,8 @@ pub struct Context {
     delivered: Arc<Delivered>,
     scope: Arc<Scope>,
     cancelled: CancellationToken,
+    /// What the engine has for this one delivery.
+    own: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// A message as it came from its queue.
@@ -41,7 +43,18 @@ impl Context {
     /// A context for one call of a consumer function.
     #[must_use]
     pub fn new(delivered: Arc<Delivered>, scope: Arc<Scope>, cancelled: CancellationToken) -> Self {
-        Self { delivered, scope, cancelled }
+        Self { delivered, scope, cancelled, own: None }
+    }
+
+    /// Adds something that extractors take, for this delivery alone.
+    pub(crate) fn with_own(self, own: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { own: Some(own), ..self }
+    }
+
+    /// What [`Context::with_own`] has added, if it is of this type.
+    #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+    pub(crate) fn own<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.own.clone()?.downcast().ok()
     }
 
     /// What the message is: id, type, attempt, correlation and so on.

@@ -115,25 +115,45 @@ pub trait FromContext: Sized {
 /// Why an argument could not be had: the delivery fails, and is tried again unless the error is fatal.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct ExtractError(BoxError);
+pub struct ExtractError(Why);
+
+#[derive(Debug, thiserror::Error)]
+enum Why {
+    #[error(transparent)]
+    Failed(BoxError),
+    #[error(transparent)]
+    Unavailable(BoxError),
+}
 
 impl ExtractError {
     /// A failure that another try may not meet.
     #[must_use]
     pub fn new(error: impl Into<BoxError>) -> Self {
-        Self(error.into())
+        Self(Why::Failed(error.into()))
+    }
+
+    /// Something that every message needs is not there: this one goes back after a pause, and spends no attempt.
+    #[must_use]
+    pub fn unavailable(error: impl Into<BoxError>) -> Self {
+        Self(Why::Unavailable(error.into()))
     }
 
     /// A failure that no retry can help: the message is dead-lettered.
     #[must_use]
     pub fn fatal(error: impl Into<BoxError>) -> Self {
-        Self(Box::new(super::outcome::fatal(error)))
+        Self(Why::Failed(Box::new(super::outcome::fatal(error))))
     }
 
     /// What the failure makes of the message.
     #[must_use]
     pub fn into_ack(self) -> super::Ack {
-        super::outcome::failed(&*self.0)
+        match self.0 {
+            Why::Failed(error) => super::outcome::failed(&*error),
+            Why::Unavailable(error) => {
+                tracing::warn!("a message goes back: {}", super::outcome::describe(&*error));
+                super::Ack::release()
+            }
+        }
     }
 }
 

@@ -47,17 +47,34 @@ pub struct Requirement {
 
 /// What a consumer needs from its application, found out before the first connection.
 #[derive(Debug, Default)]
-pub struct Requirements(Vec<Requirement>);
+pub struct Requirements {
+    states: Vec<Requirement>,
+    stores: Vec<StoreCheck>,
+}
+
+/// Says what is wrong with the claim store of a consumer, or with its having none.
+pub(crate) type StoreCheck = fn(Option<&dyn Any>) -> Result<(), String>;
 
 impl Requirements {
     /// Needs a value of this type, provided with `App::state`.
     pub fn state<T: 'static>(&mut self) {
-        self.0.push(Requirement { id: TypeId::of::<T>(), type_name: type_name::<T>() });
+        self.states.push(Requirement { id: TypeId::of::<T>(), type_name: type_name::<T>() });
     }
 
     /// What was asked for, in the order of the arguments.
     #[must_use]
     pub fn as_slice(&self) -> &[Requirement] {
-        &self.0
+        &self.states
+    }
+
+    /// Needs a claim store that passes this check.
+    #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+    pub(crate) fn claim_store(&mut self, check: StoreCheck) {
+        self.stores.push(check);
+    }
+
+    /// What the claim store of the consumer has to pass.
+    pub(crate) fn store_checks(&self) -> &[StoreCheck] {
+        &self.stores
     }
 }

@@ -6,6 +6,7 @@
 //! This is *effectively* once, not exactly once: a handler whose process dies after its effect and before its confirmation
 //! runs again when the lease ends.
 
+mod current;
 mod key;
 mod memory;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
@@ -20,3 +21,6 @@ pub use self::{
     memory::MemoryStore,
     store::{Claim, ClaimStore, Fenced, StoreError, Token},
 };
+pub(crate) use current::Current;
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+pub(crate) use current::{Twice, Work};

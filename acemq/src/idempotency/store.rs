@@ -1,4 +1,4 @@
-use std::{fmt, time::Duration};
+use std::{any::Any, fmt, time::Duration};
 
 use futures_util::future::BoxFuture;
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 /// is then recognised as one's own.
 ///
 /// A lease and a retention are at least a millisecond long.
-pub trait ClaimStore: fmt::Debug + Send + Sync + 'static {
+pub trait ClaimStore: Any + fmt::Debug + Send + Sync {
     /// Claims `key` for `lease`, unless somebody holds it or it is confirmed. A lease that has ended is taken over.
     fn claim<'a>(&'a self, key: &'a str, token: &'a Token, lease: Duration)
     -> BoxFuture<'a, Result<Claim, StoreError>>;

@@ -165,7 +165,13 @@ impl ConsumerTelemetry {
                     tracing::error!(queue, id, target, left_out, "a copy could not be made; the message goes back");
                 }
             }
-            Note::ConfirmFailed | Note::ClaimLost | Note::StoreUnreachable | Note::Unprotected => {
+            Note::ConfirmFailed
+            | Note::ClaimLost
+            | Note::LeaseLost
+            | Note::RenewFailed
+            | Note::ReleaseFailed
+            | Note::StoreUnreachable
+            | Note::Unprotected => {
                 let what = note.label();
                 counter!(names::CLAIMS, names::QUEUE => queue.clone(), names::OUTCOME => what).increment(1);
                 if let Some(left_out) = log {

@@ -173,6 +173,15 @@ impl Machine {
                 };
                 Step { note, ..step }
             }
+            (State::Confirming, Event::NotCommitted { ack, age }) => {
+                // The claim may still be held, as its confirmation stood in the transaction.
+                self.claimed = true;
+                self.returned(ack, age)
+            }
+            (State::Confirming, Event::RolledBack) => {
+                let step = self.end(Ending::Requeue { pause: Duration::ZERO, outcome: Outcome::Requeued });
+                Step { note: Some(Note::ClaimLost), ..step }
+            }
             (State::Releasing(ending), Event::Released) => {
                 self.claimed = false;
                 self.end(ending)

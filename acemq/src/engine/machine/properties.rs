@@ -129,8 +129,16 @@ fn play(story: &Story, sabotage: Sabotage) -> Trace {
                 }
             }
             Effect::Confirm => {
-                claimed = false;
-                Event::Confirmed([Some(Fenced::Held), Some(Fenced::Lost), None][usize::from(choose() % 3)])
+                let choice = choose() % 5;
+                // What was not committed is still claimed, and the handler's word does not count.
+                (claimed, may_ack) = (choice == 3, may_ack && choice < 3);
+                match choice {
+                    0 => Event::Confirmed(Some(Fenced::Held)),
+                    1 => Event::Confirmed(Some(Fenced::Lost)),
+                    2 => Event::Confirmed(None),
+                    3 => Event::NotCommitted { ack: Ack::retry("not committed"), age: None },
+                    _ => Event::RolledBack,
+                }
             }
             Effect::Release => {
                 claimed = false;

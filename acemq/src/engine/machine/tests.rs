@@ -177,6 +177,24 @@ fn a_claim_is_confirmed_after_the_handler_and_before_the_ack() {
 }
 
 #[test]
+fn a_handler_whose_writes_were_not_committed_has_failed() {
+    let mut machine = start(true, 2);
+    assert_eq!(machine.on(returned(Ack::accept())).effect, Effect::Confirm);
+    let event = Event::NotCommitted { ack: Ack::retry("no"), age: None };
+    assert_eq!(machine.on(event).effect, Effect::Release);
+    assert!(matches!(machine.on(Event::Released).effect, Effect::Wait { .. } | Effect::Move(_)));
+}
+
+#[test]
+fn writes_that_were_rolled_back_for_another_holder_send_the_message_back() {
+    let mut machine = start(true, 2);
+    assert_eq!(machine.on(returned(Ack::accept())).effect, Effect::Confirm);
+    let step = machine.on(Event::RolledBack);
+    assert_eq!((step.effect, step.note), (Effect::Requeue, Some(Note::ClaimLost)));
+    assert_eq!(settles(&mut machine), Outcome::Requeued);
+}
+
+#[test]
 fn a_claim_is_released_before_anything_else_happens_to_a_failure() {
     for ack in [Ack::retry("a"), Ack::dead_letter("b"), Ack::park("c"), Ack::release()] {
         let mut machine = start(true, 1);

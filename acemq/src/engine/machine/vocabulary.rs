@@ -136,6 +136,10 @@ pub(crate) enum Event {
     MoveFailed,
     /// The store answered a confirm, or did not.
     Confirmed(Option<Fenced>),
+    /// What the handler did in a transaction was not committed, or nobody knows.
+    NotCommitted { ack: Ack, age: Option<Duration> },
+    /// It was taken back, since somebody else has the claim.
+    RolledBack,
     /// The store answered a release, or did not.
     Released,
     /// The original was settled, or its channel was gone.
@@ -211,6 +215,12 @@ pub(crate) enum Note {
     ConfirmFailed,
     /// The handler is done, but its claim had been lost.
     ClaimLost,
+    /// The claim was lost while the handler ran, and the handler is told to stop.
+    LeaseLost,
+    /// The store could not be told that the lease goes on.
+    RenewFailed,
+    /// The store could not be told that the key is free: it stays taken until the lease ends.
+    ReleaseFailed,
     /// The store could not be asked.
     StoreUnreachable,
     /// There is no id to claim: the handler runs without protection.
@@ -225,6 +235,9 @@ impl Note {
             Self::MoveAbandoned(_) => "move_abandoned",
             Self::ConfirmFailed => "confirm_failed",
             Self::ClaimLost => "claim_lost",
+            Self::LeaseLost => "lease_lost",
+            Self::RenewFailed => "renew_failed",
+            Self::ReleaseFailed => "release_failed",
             Self::StoreUnreachable => "store_unreachable",
             Self::Unprotected => "unprotected",
         }

@@ -1,6 +1,6 @@
 use std::{fmt, future::Future};
 
-use sqlx::Database;
+use sqlx::{Database, Pool, Transaction};
 
 use super::{
     error::Failure,
@@ -47,6 +47,14 @@ pub trait Backend: Database {
         item: Item<'_>,
         millis: i64,
     ) -> impl Future<Output = Result<Verdict, Failure>> + Send;
+
+    /// Begins a transaction that is going to write.
+    fn begin(pool: &Pool<Self>) -> impl Future<Output = Result<Transaction<'static, Self>, sqlx::Error>> + Send {
+        pool.begin()
+    }
+
+    /// Judges what the database answered.
+    fn judge(error: &sqlx::Error) -> Failure;
 
     /// Deletes up to `most` entries whose time has ended, in one statement.
     fn purge(store: &Inner<Self>, most: usize) -> impl Future<Output = Result<usize, Failure>> + Send;

@@ -53,6 +53,11 @@ impl Failure {
         }
     }
 
+    /// A database that only reads may be one that somebody fails over from, so it is no mistake in the set-up.
+    pub(super) fn read_only(why: &str) -> Self {
+        Self::Unreachable(format!("the database is read-only: {why}"))
+    }
+
     pub(super) fn into_error(self, create_table: &str) -> StoreError {
         match self {
             Self::Retry(why) | Self::Locked(why) => {

@@ -17,4 +17,4 @@ mod store;
 mod table;
 mod transaction;
 
-pub use self::{backend::Dialect, store::SqlStore};
+pub use self::{backend::Dialect, store::SqlStore, transaction::Tx};

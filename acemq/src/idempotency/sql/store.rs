@@ -13,6 +13,8 @@ use super::{
 use crate::idempotency::{Claim, ClaimStore, Fenced, StoreError, Token, key::fit, store::long_enough};
 
 /// How long a statement may take in all, with waiting for a connection and with all its tries.
+///
+/// A consumer gives up a little later.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Claims in a table that many processes share.
@@ -36,45 +38,67 @@ pub struct Inner<D: Backend> {
     pub(super) table: Table,
     pub(super) timeout: Duration,
     lanes: Lanes,
-    /// Whether the pool serves nothing else.
-    own: bool,
+    /// Where the transactions of handlers come from; no pool if that of the store serves nothing else.
+    handlers: Option<Pool<D>>,
+    /// Whether handlers may hold the connections that the store needs.
+    crowded: bool,
 }
 
 impl<D: Dialect> SqlStore<D> {
     pub(super) fn shared(pool: Pool<D>) -> Self {
-        Self::build(pool, Table::default(), TIMEOUT, false)
+        Self::build(pool.clone(), Table::default(), TIMEOUT, Some(pool), true)
     }
 
     pub(super) fn own(pool: Pool<D>) -> Self {
-        Self::build(pool, Table::default(), TIMEOUT, true)
+        Self::build(pool, Table::default(), TIMEOUT, None, false)
     }
 
-    fn build(pool: Pool<D>, table: Table, timeout: Duration, own: bool) -> Self {
-        let inner = Inner { pool, sql: D::sql(&table), table, timeout, lanes: Lanes::default(), own };
+    fn build(pool: Pool<D>, table: Table, timeout: Duration, handlers: Option<Pool<D>>, crowded: bool) -> Self {
+        let inner = Inner { pool, sql: D::sql(&table), table, timeout, lanes: Lanes::default(), handlers, crowded };
         Self { inner: Arc::new(inner) }
     }
 
     /// Uses the table `name`, or `schema.name`, rather than `acemq_idempotency`.
     #[must_use]
     pub fn table(self, name: &str) -> Self {
-        let Inner { pool, timeout, own, .. } = &*self.inner;
-        Self::build(pool.clone(), Table::named(name), *timeout, *own)
+        let Inner { pool, timeout, handlers, crowded, .. } = &*self.inner;
+        Self::build(pool.clone(), Table::named(name), *timeout, handlers.clone(), *crowded)
     }
 
     /// Gives up on the database after `limit`, 10 seconds by default; waiting for a connection of the pool is included.
     ///
-    /// The answer is then [`StoreError::Unreachable`]. It ought to be well under the lease.
+    /// The answer is then [`StoreError::Unreachable`]. It ought to be well under the lease. A consumer gives up after
+    /// 12 seconds whatever the limit.
     #[must_use]
     pub fn answer_timeout(self, limit: Duration) -> Self {
-        let Inner { pool, table, own, .. } = &*self.inner;
-        Self::build(pool.clone(), table.clone(), limit, *own)
+        let Inner { pool, table, handlers, crowded, .. } = &*self.inner;
+        Self::build(pool.clone(), table.clone(), limit, handlers.clone(), *crowded)
+    }
+
+    /// Begins the transactions that handlers take as [`Tx`](super::Tx) on this pool of the same database.
+    ///
+    /// It lets a store that has connections of its own, as `SqlStore::connect_postgres(…)` has, join them: handlers that hold
+    /// every connection of their pool then keep no claim waiting.
+    #[must_use]
+    pub fn transactions(self, pool: Pool<D>) -> Self {
+        let Inner { pool: own, table, timeout, crowded, .. } = &*self.inner;
+        Self::build(own.clone(), table.clone(), *timeout, Some(pool), *crowded)
+    }
+
+    /// Says that no handler holds a connection of the store's pool while it runs, so that
+    /// [`concurrency_limit`](ClaimStore::concurrency_limit) is none.
+    #[must_use]
+    pub fn pool_to_itself(self) -> Self {
+        let Inner { pool, table, timeout, handlers, .. } = &*self.inner;
+        Self::build(pool.clone(), table.clone(), *timeout, handlers.clone(), false)
     }
 
     #[cfg(feature = "mysql")]
     pub(super) fn with_sql(self, sql: D::Sql) -> Self {
-        let Inner { pool, table, timeout, own, .. } = &*self.inner;
-        let (pool, table, timeout, own) = (pool.clone(), table.clone(), *timeout, *own);
-        Self { inner: Arc::new(Inner { pool, sql, table, timeout, lanes: Lanes::default(), own }) }
+        let Inner { pool, table, timeout, handlers, crowded, .. } = &*self.inner;
+        let (pool, table, timeout, handlers) = (pool.clone(), table.clone(), *timeout, handlers.clone());
+        let lanes = Lanes::default();
+        Self { inner: Arc::new(Inner { pool, sql, table, timeout, lanes, handlers, crowded: *crowded }) }
     }
 
     /// The statements that create the table and its index.
@@ -83,7 +107,7 @@ impl<D: Dialect> SqlStore<D> {
         D::create_table(&self.inner.table)
     }
 
-    pub(super) fn inner(&self) -> &Inner<D> {
+    pub(super) fn inner(&self) -> &Arc<Inner<D>> {
         &self.inner
     }
 
@@ -94,6 +118,10 @@ impl<D: Dialect> SqlStore<D> {
 }
 
 impl<D: Backend> Inner<D> {
+    pub(super) fn handlers(&self) -> Option<&Pool<D>> {
+        self.handlers.as_ref()
+    }
+
     pub(super) fn lane(&self, kind: Kind) -> &Lane {
         self.lanes.of(D::lane(kind))
     }
@@ -188,6 +216,6 @@ impl<D: Dialect> ClaimStore for SqlStore<D> {
     fn concurrency_limit(&self) -> Option<usize> {
         let most = self.inner.pool.options().get_max_connections();
         let others = usize::try_from(most.saturating_sub(1)).ok();
-        others.filter(|_| !self.inner.own)
+        others.filter(|_| self.inner.crowded)
     }
 }

@@ -120,6 +120,10 @@ impl Backend for MySql {
         Ok(Verdict::mine(done.rows_affected() == 1))
     }
 
+    fn judge(error: &sqlx::Error) -> Failure {
+        judge(error)
+    }
+
     async fn purge(store: &Inner<Self>, most: usize) -> Result<usize, Failure> {
         let mut connection = acquire(store).await?;
         let texts = store.sql.texts(&mut connection).await?;
@@ -310,6 +314,8 @@ fn judge(error: &sqlx::Error) -> Failure {
             1213 | 1020 => Failure::Retry(why),
             1205 | 3572 => Failure::Locked(why),
             1146 => Failure::NoTable,
+            // This transaction only reads; the server does.
+            1792 | 1290 | 1836 => Failure::read_only(&why),
             // The server goes down, or somebody has ended the session.
             1053 | 1152 | 1158..=1161 | 1927 | 4031 => Failure::Cut(why),
             // Values that do not fit the columns.

@@ -114,6 +114,10 @@ impl Backend for Postgres {
         Ok(Verdict::mine(done.rows_affected() == 1))
     }
 
+    fn judge(error: &sqlx::Error) -> Failure {
+        judge(error)
+    }
+
     async fn purge(store: &Inner<Self>, most: usize) -> Result<usize, Failure> {
         let done = query(&store.sql.purge)
             .bind(i64::try_from(most).unwrap_or(i64::MAX))
@@ -203,6 +207,7 @@ fn judge(error: &sqlx::Error) -> Failure {
             "40P01" | "40001" => Failure::Retry(why),
             "55P03" => Failure::Locked(why),
             "42P01" => Failure::NoTable,
+            "25006" => Failure::read_only(&why),
             // The server goes down, or somebody has ended the session.
             "57P01" | "57P02" | "57P03" => Failure::Cut(why),
             code => match code.get(..2) {

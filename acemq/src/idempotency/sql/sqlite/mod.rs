@@ -6,7 +6,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use sea_query::SqliteQueryBuilder;
 use serde_json::{Value, json};
 use sqlx::{
-    AssertSqlSafe, Row as _, Sqlite, SqliteConnection, SqlitePool,
+    AssertSqlSafe, Row as _, Sqlite, SqliteConnection, SqlitePool, Transaction,
     query::Query,
     sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow},
 };
@@ -96,6 +96,15 @@ impl Backend for Sqlite {
         Ok(Verdict::mine(done.is_some()))
     }
 
+    async fn begin(pool: &SqlitePool) -> Result<Transaction<'static, Self>, sqlx::Error> {
+        // One that becomes a writer only later is refused without any waiting if another wrote meanwhile.
+        pool.begin_with("BEGIN IMMEDIATE").await
+    }
+
+    fn judge(error: &sqlx::Error) -> Failure {
+        judge(error)
+    }
+
     async fn purge(store: &Inner<Self>, most: usize) -> Result<usize, Failure> {
         let done = query(&store.sql.purge)
             .bind(i64::try_from(most).unwrap_or(i64::MAX))
@@ -128,8 +137,7 @@ async fn carry(store: &Inner<Sqlite>, groups: &[Group<'_>]) -> Result<Vec<Verdic
         let mut connection = store.pool.acquire().await?;
         return run(&store.sql, &mut connection, group).await;
     }
-    // A transaction that becomes a writer only later is refused without any waiting if another wrote meanwhile.
-    let mut transaction = store.pool.begin_with("BEGIN IMMEDIATE").await?;
+    let mut transaction = Sqlite::begin(&store.pool).await?;
     let mut verdicts = Vec::new();
     for group in groups {
         verdicts.extend(run(&store.sql, &mut transaction, group).await?);
@@ -200,6 +208,7 @@ fn judge(error: &sqlx::Error) -> Failure {
             Some(1) if why.contains("no such table") => Failure::NoTable,
             // A bad statement, no permission, a damaged file, a constraint, a type, no database.
             Some(1 | 3 | 11 | 19 | 20 | 23 | 26) => Failure::Setup(why),
+            Some(8) => Failure::read_only(&why),
             _ => Failure::Unreachable(why),
         }
     })
