@@ -1,4 +1,4 @@
-use std::{any::Any, fmt, time::Duration};
+use std::{any::Any, fmt, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use uuid::Uuid;
@@ -46,6 +46,51 @@ pub trait ClaimStore: Any + fmt::Debug + Send + Sync {
     /// store that shares nothing with the handlers.
     fn concurrency_limit(&self) -> Option<usize> {
         None
+    }
+}
+
+impl<S: ClaimStore + ?Sized> ClaimStore for Arc<S> {
+    fn claim<'a>(
+        &'a self,
+        key: &'a str,
+        token: &'a Token,
+        lease: Duration,
+    ) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        (**self).claim(key, token, lease)
+    }
+
+    fn confirm<'a>(
+        &'a self,
+        key: &'a str,
+        token: &'a Token,
+        retention: Duration,
+    ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        (**self).confirm(key, token, retention)
+    }
+
+    fn renew<'a>(
+        &'a self,
+        key: &'a str,
+        token: &'a Token,
+        lease: Duration,
+    ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        (**self).renew(key, token, lease)
+    }
+
+    fn release<'a>(&'a self, key: &'a str, token: &'a Token) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        (**self).release(key, token)
+    }
+
+    fn purge(&self, most: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        (**self).purge(most)
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        (**self).check()
+    }
+
+    fn concurrency_limit(&self) -> Option<usize> {
+        (**self).concurrency_limit()
     }
 }
 

@@ -10,6 +10,8 @@ use super::program::{self, Account, command};
 #[derive(Debug)]
 pub(super) struct Engine {
     kind: Kind,
+    /// Whether what is written is forced to the disk.
+    durable: bool,
     account: Option<Account>,
     initialise: PathBuf,
     server: PathBuf,
@@ -39,7 +41,12 @@ impl Engine {
                 left_out = kind.server().name(),
             )
         });
-        Self { kind, account: Account::instead_of_root(user), initialise, server, client }
+        Self { kind, durable: false, account: Account::instead_of_root(user), initialise, server, client }
+    }
+
+    /// Has it force what it commits to the disk, as a server that somebody relies on does.
+    pub(super) fn durable(self) -> Self {
+        Self { durable: true, ..self }
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -67,6 +74,8 @@ impl Engine {
                 command.arg(argument("--datadir=", &data));
                 // It would be looked for in a system table that is not there yet.
                 command.args(["--skip-name-resolve", "--force"]);
+                // A server that starts removes the temporary tables of all others from the directory for them.
+                command.env("TMPDIR", dir);
             }
         }
         command
@@ -80,19 +89,23 @@ impl Engine {
             Kind::Postgres => {
                 command.arg("-D").arg(data).args(["-p", &port.to_string()]);
                 // What is written survives a kill without it; only a crash of the machine would need it.
-                for setting in ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off"] {
+                let fsync = if self.durable { "fsync=on" } else { "fsync=off" };
+                for setting in ["listen_addresses=127.0.0.1", "unix_socket_directories=", fsync] {
                     command.args(["-c", setting]);
                 }
                 command.args(["-c", "shared_buffers=32MB", "-c", "max_connections=200"]);
             }
             Kind::MariaDb => {
                 command.arg("--no-defaults").arg(argument("--datadir=", &data));
+                command.arg(argument("--tmpdir=", dir));
                 command.arg(argument("--socket=", &dir.join("socket")));
                 command.arg(argument("--pid-file=", &dir.join("pid")));
                 command.args([&format!("--port={port}"), "--bind-address=127.0.0.1", "--skip-name-resolve"]);
                 command.args(["--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M"]);
                 // As above: the log is written at every commit, and not forced to the disk.
-                command.args(["--innodb-flush-log-at-trx-commit=2", "--character-set-server=utf8mb4"]);
+                let flush = if self.durable { "1" } else { "2" };
+                command.arg(format!("--innodb-flush-log-at-trx-commit={flush}"));
+                command.arg("--character-set-server=utf8mb4");
             }
         }
         command

@@ -79,9 +79,20 @@ pub struct Database {
 
 impl Database {
     /// Starts a server of `kind` and waits until it answers a client.
+    ///
+    /// What it commits survives a kill, but not a crash of the machine: it is not forced to the disk.
     pub async fn start(kind: Kind) -> Self {
         kind.server().assert_wanted();
-        let engine = Engine::find(kind);
+        Self::run(Engine::find(kind)).await
+    }
+
+    /// Starts a server that forces what it commits to the disk, for measurements.
+    pub async fn start_durable(kind: Kind) -> Self {
+        kind.server().assert_wanted();
+        Self::run(Engine::find(kind).durable()).await
+    }
+
+    async fn run(engine: Engine) -> Self {
         let scratch = Scratch::new();
         engine.give(scratch.path());
         let database = Self { engine, ports: Ports::claim(1), server: Mutex::new(None), scratch };

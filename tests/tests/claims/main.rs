@@ -1,4 +1,4 @@
-//! Claim stores on real databases: the rules that all stores follow, and what happens when a database does not play along.
+//! Claims: the rules that all stores follow, what happens when a database does not play along, and what consumers make of it.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,11 +7,20 @@
     reason = "a test reports by a panic, in its helpers too"
 )]
 
+mod board;
 mod check;
 mod conformance;
+mod counts;
 mod deadlocks;
+mod handling;
 mod lanes;
 mod outages;
+mod patchy;
 mod processes;
+mod rabbit;
+mod sharing;
+mod starting;
+mod stops;
 mod stores;
 mod transaction;
+mod tx;

@@ -29,6 +29,14 @@ pub(crate) fn open(kind: Kind, url: &str) -> Arc<dyn ClaimStore> {
     }
 }
 
+/// [`open`] for an application whose handlers use no connection of the pool.
+pub(crate) fn roomy(kind: Kind, url: &str) -> Arc<dyn ClaimStore> {
+    match kind {
+        Kind::Postgres => Arc::new(SqlStore::postgres(postgres_pool(url)).pool_to_itself()),
+        Kind::MariaDb => Arc::new(SqlStore::mysql(mysql_pool(url)).pool_to_itself()),
+    }
+}
+
 /// A store with its table in a new database of `server`.
 pub(crate) async fn on(kind: Kind, server: &Database) -> Stored {
     let url = server.fresh().await;

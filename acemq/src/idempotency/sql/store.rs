@@ -138,6 +138,13 @@ pub(super) fn millis(what: &str, length: Duration) -> Result<i64, StoreError> {
     Ok(i64::try_from(length.as_millis()).map_or(CENTURY, |millis| millis.min(CENTURY)))
 }
 
+/// The same store: what is asked of both at the same time goes together.
+impl<D: Dialect> Clone for SqlStore<D> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
 impl<D: Dialect> fmt::Debug for SqlStore<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt(f)

@@ -90,11 +90,15 @@ impl<D: Dialect> FromContext for Tx<D> {
         let Some(pool) = store.inner().handlers() else {
             return Err(ExtractError::fatal(NO_POOL));
         };
+        // Asked before a second one is begun, which in SQLite would wait for the first.
+        if current.work().is_some() {
+            return Err(ExtractError::fatal(TWICE));
+        }
         let begun = store.inner().within_limit(async { D::begin(pool).await.map_err(|error| D::judge(&error)) }).await;
         let transaction = begun.map_err(|failure| ExtractError::unavailable(store.inner().failed(failure)))?;
         let slot = Arc::new(Mutex::new(Some(transaction)));
         let work = Handled { store: Arc::clone(store.inner()), slot: Arc::clone(&slot) };
-        current.join(work).map_err(|Twice| ExtractError::fatal("a handler takes one `Tx`, and this one takes two"))?;
+        current.join(work).map_err(|Twice| ExtractError::fatal(TWICE))?;
         let open = OwnedMutexGuard::try_map(slot.lock_owned().await, Option::as_mut);
         open.map(|open| Self { open }).map_err(|_| ExtractError::new("the transaction has ended"))
     }
@@ -110,10 +114,13 @@ impl<D: Dialect> FromContext for Tx<D> {
 const NO_POOL: &str = "it takes a `Tx`, and the connections of its claim store are for claims only: name the pool of the \
                        handlers with `SqlStore::transactions(pool)`";
 
+const TWICE: &str = "a handler takes one `Tx`, and this one takes two";
+
 /// The store of this database, or what is wrong with the one that there is.
 fn store<D: Dialect>(given: Option<&dyn Any>) -> Result<&SqlStore<D>, String> {
     let given = given.ok_or_else(|| format!("it takes a `Tx<{}>` and is not `idempotent`", D::NAME))?;
-    given.downcast_ref().ok_or_else(|| {
+    let shared = || given.downcast_ref::<Arc<SqlStore<D>>>().map(|store| &**store);
+    given.downcast_ref().or_else(shared).ok_or_else(|| {
         format!(
             "it takes a `Tx<{name}>`, and its claims are not kept in {name}: give it such a `SqlStore`",
             name = D::NAME
