@@ -49,6 +49,7 @@ const SLEPT: &str = "nothing waits after the close";
 const COUNTED: &str = "no attempt changes after the handler was told to stop";
 const ENDLESS: &str = "every path ends";
 
+#[allow(clippy::too_many_lines)] // one arm for each effect
 fn play(story: &Story, sabotage: Sabotage) -> Trace {
     let mut trace = Trace::default();
     let mut choices = story.choices.iter().copied().chain(std::iter::repeat(0));
