@@ -17,6 +17,9 @@ use crate::server::{Scratch, Server, tail};
 /// How long a node may take to start or to stop, on a busy machine with two cores.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// The secret that lets Erlang nodes talk to each other; these listen on the loopback interface only.
+pub(super) const COOKIE: &str = "ACEMQTESTS";
+
 /// What the Erlang machine of a server is started with: distribution on the loopback interface only, and the counts of
 /// quorum queues, which they publish by a timer of 5 s, up to date.
 const ERL_ARGS: &str = "-kernel inet_dist_use_interface {127,0,0,1} -rabbit quorum_tick_interval 100";
@@ -97,7 +100,7 @@ impl Builder {
             ("rabbitmq.conf", conf.as_str()),
             ("advanced.config", self.advanced.as_str()),
             ("enabled_plugins", "[].\n"),
-            (".erlang.cookie", "ACEMQTESTS"),
+            (".erlang.cookie", COOKIE),
         ];
         for (name, text) in files {
             std::fs::write(scratch.path().join(name), text).expect("a new directory can be written into");
@@ -148,6 +151,11 @@ impl Node {
     /// The port of AMQP; it stays the same over every restart.
     pub fn port(&self) -> u16 {
         self.ports.port(0)
+    }
+
+    /// The port of Erlang's distribution.
+    pub(super) fn distribution_port(&self) -> u16 {
+        self.ports.port(1)
     }
 
     /// The address for the user `guest` and the vhost `/`.
@@ -277,7 +285,7 @@ impl Node {
     }
 
     /// A command of the installation with the environment of this node.
-    fn command(&self, program: &str) -> Command {
+    pub(super) fn command(&self, program: &str) -> Command {
         let mut command = self.install.command(program);
         let base = self.install.inside(self.scratch.path());
         let below = |name: &str| base.join(name);
@@ -293,7 +301,7 @@ impl Node {
             .env("RABBITMQ_ADVANCED_CONFIG_FILE", below("advanced.config"))
             .env("RABBITMQ_ENABLED_PLUGINS_FILE", below("enabled_plugins"))
             .env("RABBITMQ_CONF_ENV_FILE", "/dev/null")
-            .env("RABBITMQ_DIST_PORT", self.ports.port(1).to_string())
+            .env("RABBITMQ_DIST_PORT", self.distribution_port().to_string())
             // The shell that starts the server becomes the server, so that signals reach it.
             .env("RUNNING_UNDER_SYSTEMD", "true")
             .env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", ERL_ARGS)
