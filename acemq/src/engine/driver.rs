@@ -45,8 +45,8 @@ struct Driver {
     cancel: CancellationToken,
     slot: Option<Slot>,
     stage: Stage,
-    /// Whether it came to its end.
-    ended: bool,
+    /// How it came to its end, if it did.
+    end: Option<End>,
     handled_for: Option<Duration>,
     /// Why the delivery goes back, if it does and the reason is known.
     gave_back: Option<GaveBack>,
@@ -109,7 +109,7 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
         cancel,
         slot: Some(slot),
         stage: Stage::Starting,
-        ended: false,
+        end: None,
         handled_for: None,
         gave_back: None,
     };
@@ -118,14 +118,16 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // A panic that nothing caught, or the end of the runtime: the delivery must neither stay out nor be counted for ever.
-        if !self.ended {
+        let end = self.end.take().unwrap_or_else(|| {
+            // A panic that nothing caught, or the end of the runtime: the delivery must neither stay out nor count for ever.
             let outcome = match self.origin.channel.settle(self.tag, Verdict::Requeue) {
                 Settled::Done => Outcome::Requeued,
                 Settled::Gone => Outcome::Lost,
             };
-            self.consumer.account.settled(self.stage, End { outcome, gave_back: GaveBack::Failed });
-        }
+            End { outcome, gave_back: GaveBack::Failed }
+        });
+        // Last of all: whoever waits for rest finds everything counted.
+        self.consumer.account.settled(self.stage, end);
     }
 }
 
@@ -177,9 +179,7 @@ impl Driver {
             }
             step = machine.on(event);
         };
-        self.ended = true;
-        let end = End { outcome, gave_back: self.gave_back() };
-        self.consumer.account.settled(self.stage, end);
+        self.end = Some(End { outcome, gave_back: self.gave_back() });
         self.consumer.telemetry.settled(&Settlement { context: &self.context, outcome, handled_for: self.handled_for });
     }
 
