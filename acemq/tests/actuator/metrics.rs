@@ -128,8 +128,8 @@ async fn every_metric_and_label_of_the_vocabulary_is_there_and_the_outcomes_add_
     broker.wait_until(|view| view.depth("metered") == 0).await;
     running.settled().await;
 
-    // A dead letter that has nowhere to go, and comes back in vain.
-    broker.delete_queue("metered.dlq");
+    // A dead letter that the broker does not take, so that the message goes back and is rejected once more.
+    broker.nack_next(6);
     put(&broker, "metered", "9", "order.placed", "reject");
     tokio::time::sleep(Duration::from_secs(12)).await;
     // And one whose channel is lost under its handler.

@@ -45,6 +45,7 @@ async fn spins(Text(what): Text, context: Context) {
     }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "as handlers take them")]
 #[consumer(queue = "blocks", declare = classic, name = "blocks", blocking)]
 fn blocks(Text(what): Text, context: Context) {
     begin(&what, &context);
