@@ -271,7 +271,7 @@ impl Consumer {
         // A stream that a client library forgot to end must not leave a consumer that looks alive.
         let mut gone = std::pin::pin!(link::lost(&*incarnation.connection));
         let lost = CancellationToken::new();
-        let origin = Origin { channel, lost: lost.clone() };
+        let origin = Origin { channel, lost: lost.clone(), quiet: CancellationToken::new() };
         // However this ends, what waits for the channel must not wait on.
         let _lost = lost.clone().drop_guard();
         self.subscribed();
@@ -300,6 +300,7 @@ impl Consumer {
             self.degrade(why.clone());
         } else {
             origin.channel.cancel().await;
+            origin.quiet.cancel();
             // What the broker had already sent goes back, unseen by any handler.
             let mut rest = std::pin::pin!(deliveries.by_ref().take_until(gone));
             while let Some(Ok(incoming)) = rest.next().await {

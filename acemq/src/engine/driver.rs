@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     account::{End, GaveBack, Stage},
     claims::Held,
-    consumer::Consumer,
+    consumer::{Consumer, Phase},
     gate::{Place, Slot},
     hop::{self, Remarks},
     inside,
@@ -31,6 +31,22 @@ pub(crate) struct Origin {
     pub(crate) channel: Arc<dyn Channel>,
     /// Cancelled when the channel is gone.
     pub(crate) lost: CancellationToken,
+    /// Cancelled when the broker sends nothing more on the channel, at a shutdown.
+    pub(crate) quiet: CancellationToken,
+}
+
+impl Origin {
+    /// Gives a delivery back. At a shutdown not before the broker has stopped to send: it would send it here once more.
+    async fn give_back(&self, tag: u64, phase: &Phase) -> Settled {
+        if phase.closing.is_cancelled() {
+            tokio::select! {
+                () = self.quiet.cancelled() => {}
+                () = self.lost.cancelled() => {}
+                () = phase.abandon.cancelled() => {}
+            }
+        }
+        self.channel.settle(tag, Verdict::Requeue)
+    }
 }
 
 /// One delivery on its way.
@@ -66,7 +82,7 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
     };
     let Some(slot) = slot else {
         // No handler has seen it: back as it came.
-        let outcome = match origin.channel.settle(tag, Verdict::Requeue) {
+        let outcome = match origin.give_back(tag, &consumer.phase).await {
             Settled::Done => Outcome::Requeued,
             Settled::Gone => Outcome::Lost,
         };
@@ -165,8 +181,14 @@ impl Driver {
                     self.enter(Stage::Settling);
                     self.release().await
                 }
-                Effect::Ack => self.settle(Verdict::Ack),
-                Effect::Requeue => self.settle(Verdict::Requeue),
+                Effect::Ack => {
+                    self.enter(Stage::Settling);
+                    Event::Settled(self.origin.channel.settle(self.tag, Verdict::Ack))
+                }
+                Effect::Requeue => {
+                    self.enter(Stage::Settling);
+                    Event::Settled(self.origin.give_back(self.tag, &self.consumer.phase).await)
+                }
             };
             if self.consumer.phase.closing.is_cancelled() {
                 machine.close();
@@ -194,11 +216,6 @@ impl Driver {
     fn enter(&mut self, stage: Stage) {
         self.consumer.account.moved(self.stage, stage);
         self.stage = stage;
-    }
-
-    fn settle(&mut self, verdict: Verdict) -> Event {
-        self.enter(Stage::Settling);
-        Event::Settled(self.origin.channel.settle(self.tag, verdict))
     }
 
     async fn claim(&self) -> Event {
