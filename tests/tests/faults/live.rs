@@ -94,7 +94,7 @@ async fn a_delivery_that_is_held_too_long_for_the_broker_comes_again_and_the_con
     script.called(2, SOON).await;
     client.send("held", "next").await;
     script.called(3, SOON).await;
-    let health = running.health();
+    let health = running.health().await;
     assert_eq!(health.status, Status::Up, "{health:?}");
     assert!(health.consumers.iter().all(|consumer| consumer.resubscribed >= 1));
     assert_eq!(script.attempts(), [1, 1, 1]);
@@ -109,7 +109,7 @@ async fn a_queue_that_an_operator_deletes_shows_within_a_second_and_comes_back(n
     client.declare("theirs", FieldTable::default()).await;
     let running = start(&node.url(), app(&script).consumer::<consumers::theirs>()).await;
     client.delete("theirs").await;
-    eventually(Duration::from_secs(1), "the consumer to be degraded", async || match running.health().status {
+    eventually(Duration::from_secs(1), "the consumer to be degraded", async || match running.health().await.status {
         Status::Degraded => Ok(()),
         other => Err(other),
     })
@@ -117,7 +117,7 @@ async fn a_queue_that_an_operator_deletes_shows_within_a_second_and_comes_back(n
     client.declare("theirs", FieldTable::default()).await;
     client.send("theirs", "a").await;
     script.called(1, Duration::from_secs(31)).await;
-    assert_eq!(running.health().status, Status::Up);
+    assert_eq!(running.health().await.status, Status::Up);
     let _ = running.close().await;
 }
 
@@ -127,9 +127,9 @@ async fn after_many_resets_the_broker_sees_one_consumer_over_two_connections(nod
     let running = start(proxy.url(), app(&script).consumer::<consumers::short>()).await;
     for flap in 0_u64..12 {
         if flap % 3 == 0 {
-            proxy.cut().await
+            proxy.cut().await;
         } else {
-            proxy.reset().await
+            proxy.reset().await;
         }
         tokio::time::sleep(Duration::from_millis(flap * 53 % 400)).await;
     }
@@ -182,7 +182,7 @@ async fn headers_that_fill_a_frame_and_an_error_of_a_megabyte_still_end_as_a_dea
         assert_eq!(reason.is_some(), told, "{size}");
         assert!(reason.is_none_or(|reason| reason.ends_with("(cut)") && reason.contains('€')));
     }
-    assert_eq!(running.health().consumers[0].resubscribed, 0, "the connection survived it");
+    assert_eq!(running.health().await.consumers[0].resubscribed, 0, "the connection survived it");
     let _ = running.close().await;
 }
 
@@ -213,7 +213,7 @@ async fn while_an_alarm_lasts_accepted_messages_are_acknowledged_and_failed_ones
     let watcher = Client::connect(&node.url()).await;
     assert_eq!(watcher.ready("alarmed.dlq").await, Some(0));
     assert!(began.elapsed() < Duration::from_secs(6), "the alarm was over too early to show anything");
-    assert_ne!(running.health().status, Status::Down);
+    assert_ne!(running.health().await.status, Status::Down);
     // Afterwards it arrives.
     take_one(&watcher, "alarmed.dlq").await;
     let _ = running.close().await;

@@ -131,7 +131,7 @@ impl Trial {
         ground.heal().await;
         tracing::info!("all is healed");
         let quiet = self.finish(ground, &book, &running).await;
-        let disturbed = disturbed(&running);
+        let disturbed = disturbed(&running).await;
         let drained = running.close().await;
         book.found(ground.collect().await);
         let excuses = Excuses { duplicates: self.excuses.duplicates || disturbed, ..self.excuses };
@@ -196,8 +196,8 @@ pub(crate) fn app(ground: &impl Ground, book: &Book, store: &Store) -> App {
 }
 
 /// Whether a connection or a channel was lost: on a starved machine heartbeats are late without any fault of ours.
-fn disturbed(running: &Running) -> bool {
-    let health = running.health();
+async fn disturbed(running: &Running) -> bool {
+    let health = running.health().await;
     let lost = [&health.consuming, &health.publishing].iter().any(|connection| connection.last_error.is_some());
     lost || health.consumers.iter().any(|consumer| consumer.resubscribed > 0)
 }
