@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -109,7 +110,16 @@ impl Builder {
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o400);
         std::fs::set_permissions(cookie, private).expect("the mode of a new file can be set");
         let name = format!("{}@localhost", self.name);
-        Node { install, name, ports, mapper, server: Mutex::new(None), scratch, ctl: Semaphore::new(2) }
+        Node {
+            install,
+            name,
+            ports,
+            mapper,
+            server: Mutex::new(None),
+            started: AtomicUsize::new(0),
+            scratch,
+            ctl: Semaphore::new(2),
+        }
     }
 }
 
@@ -122,6 +132,8 @@ pub struct Node {
     mapper: Arc<Mapper>,
     // Before the directory, so that the process is gone when that is removed.
     server: Mutex<Option<Server>>,
+    /// How often it had come up before it was started last.
+    started: AtomicUsize,
     scratch: Scratch,
     /// Each `rabbitmqctl` is an Erlang machine of its own, and a node has ports for a few of them.
     ctl: Semaphore,
@@ -220,6 +232,7 @@ impl Node {
 
     /// Starts the server process and does not wait.
     pub(super) fn launch(&self) {
+        self.started.store(self.startups(), Ordering::Relaxed);
         let mut server = self.server();
         assert!(server.is_none(), "RabbitMQ {} runs already", self.name);
         let mut command = self.command("rabbitmq-server");
@@ -227,11 +240,11 @@ impl Node {
         *server = Some(Server::spawn(&command, &self.scratch.path().join("out")));
     }
 
-    /// Waits until the node answers the header of the protocol: that is when a client can use it, while
-    /// `rabbitmqctl` waits for less and takes longer.
+    /// Waits until the node has logged that it is up, and answers the header of the protocol. It does so a moment before,
+    /// too, but takes a queue that is deleted then for one that is down, and tells no consumer.
     pub(super) async fn answered(&self) {
         let start = Instant::now();
-        while !self.answers().await {
+        while self.startups() <= self.started.load(Ordering::Relaxed) || !self.answers().await {
             let ended = self.server().as_mut().and_then(Server::ended);
             if let Some(status) = ended {
                 panic!("RabbitMQ {} ended while it started ({status})\n{}", self.name, self.end_of_logs());
@@ -244,6 +257,11 @@ impl Node {
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// How often the node has come up, by its log.
+    fn startups(&self) -> usize {
+        self.log().matches("Server startup complete").count()
     }
 
     async fn answers(&self) -> bool {
