@@ -183,25 +183,26 @@ fn given(known: &Known, name: &Ident, rest: &[TokenTree], errors: &mut Errors) -
             }
             Some(Given::Value(value.iter().cloned().collect()))
         }
-        (Shape::Flag | Shape::FlagOrList, [TokenTree::Ident(_), ..]) => {
-            errors.on(tokens(), "expected `,` before this");
-            None
-        }
         (Shape::Value, _) => {
             errors.on(tokens(), format_args!("expected `=` after `{word}`, as in `{example}`"));
             None
         }
+        // A word with too much behind it was meant all the same.
+        (Shape::Flag | Shape::FlagOrList, [TokenTree::Ident(_), ..]) => {
+            errors.on(tokens(), "expected `,` before this");
+            Some(Given::Bare)
+        }
         (Shape::Flag, _) => {
             errors.on(tokens(), format_args!("`{word}` takes no value: write it alone"));
-            None
+            Some(Given::Bare)
         }
-        (Shape::FlagOrList, [TokenTree::Group(_), rest @ ..]) if !rest.is_empty() => {
+        (Shape::FlagOrList, [TokenTree::Group(group), rest @ ..]) if is_list(group) => {
             errors.on(rest.iter().cloned().collect::<TokenStream>(), "expected `,` before this");
-            None
+            Some(Given::List(group.clone()))
         }
         (Shape::FlagOrList, _) => {
             errors.on(tokens(), format_args!("`{word}` is written alone or with settings, as in `{example}`"));
-            None
+            Some(Given::Bare)
         }
     }
 }

@@ -113,11 +113,11 @@ impl Expansion<'_> {
         let acemq = self.names.acemq();
         let (key, context, message) = (self.names.item("key"), local("context"), local("message"));
         let (value, error) = (local("value"), local("error"));
-        let read = self.read();
+        let read = self.read(&quote!(#context));
         let called = blame::call(quote!(#acemq::key), quote!(#path(&#message)), path);
         Some(quote! {
             fn #key(#context: &#acemq::Context) -> #acemq::Result<#acemq::String, #acemq::DecodeError> {
-                let #message = match #read(#context) {
+                let #message = match #read {
                     #acemq::Result::Ok(#value) => #value,
                     #acemq::Result::Err(#error) => return #acemq::Result::Err(#error),
                 };
@@ -126,13 +126,20 @@ impl Expansion<'_> {
         })
     }
 
-    /// The function that reads a message.
-    fn read(&self) -> TokenStream {
+    /// A call that reads the message out of `context`.
+    fn read(&self, context: &TokenStream) -> TokenStream {
         let acemq = self.names.acemq();
-        let message = &self.handler.message;
         let codec = self.options.codec.as_ref();
-        let codec = codec.map_or_else(|| quote!(#acemq::DefaultCodec), ToTokens::to_token_stream);
-        quote!(<#message as #acemq::FromMessage<#codec>>::from_message)
+        let codec = codec.map(|codec| blame::qualified(codec, quote!(#acemq::CodecType), quote!(::Itself)));
+        let codec = codec.unwrap_or_else(|| quote!(#acemq::DefaultCodec));
+        let rest = quote!(::from_message(#context));
+        blame::qualified(&self.handler.message, quote!(#acemq::FromMessage<#codec>), rest)
+    }
+
+    /// The type of an argument, if it can be one.
+    fn argument(&self, kind: &Type) -> TokenStream {
+        let acemq = self.names.acemq();
+        blame::qualified(kind, quote!(#acemq::Argument), quote!(::Itself))
     }
 
     /// The function that calls the user's.
@@ -157,13 +164,13 @@ impl Expansion<'_> {
         let (context, message, returned) = (local("context"), local("message"), local("returned"));
         let (value, error, refusal) = (local("value"), local("error"), local("refusal"));
         let kind = &self.handler.message;
-        let read = self.read();
+        let read = self.read(&quote!(&#context));
         let mut steps = quote! {
             use #acemq::ExpectsNothing as _;
             if let #acemq::Option::Some(#refusal) = #acemq::unexpected(&#context, #acemq::Expects::<#kind>::MESSAGE) {
                 return #refusal;
             }
-            let #message: #kind = match #read(&#context) {
+            let #message: #kind = match #read {
                 #acemq::Result::Ok(#value) => #value,
                 #acemq::Result::Err(#error) => return #acemq::undecodable(&#error),
             };
@@ -171,7 +178,7 @@ impl Expansion<'_> {
         let mut arguments = Vec::new();
         let mut take = |argument: Ident, kind: TokenStream, from: TokenStream| {
             steps.extend(quote! {
-                let #argument: #kind = match #from(&#context).await {
+                let #argument: #kind = match #from {
                     #acemq::Result::Ok(#value) => #value,
                     #acemq::Result::Err(#error) => return #error.into_ack(),
                 };
@@ -179,11 +186,13 @@ impl Expansion<'_> {
             arguments.push(quote!(#argument));
         };
         if let Some(service) = &self.target.service {
-            let service_argument = local("service");
-            take(service_argument, quote!(#acemq::Arc<#service>), quote!(#acemq::service::<#service>));
+            let from = blame::call(quote!(#acemq::service::<#service>), quote!(&#context), service);
+            let from = blame::then(from, quote!(.await), service);
+            take(local("service"), quote!(#acemq::Arc<#service>), from);
         }
         for (place, kind) in self.handler.extractors.iter().enumerate() {
-            let from = quote!(<#kind as #acemq::FromContext>::from_context);
+            let rest = quote!(::from_context(&#context).await);
+            let from = blame::qualified(&self.argument(kind), quote!(#acemq::FromContext), rest);
             take(local(&format!("argument_{}", place + 2)), quote!(#kind), from);
         }
         if self.target.service.is_some() {
@@ -211,16 +220,16 @@ impl Expansion<'_> {
             ReturnType::Default => return quote!(#acemq::IntoAck::into_ack(#returned)),
             ReturnType::Type(_, kind) => (local("ack"), kind),
         };
-        let trait_method = if is_opaque(kind) {
-            quote!(#acemq::IntoAck::into_ack)
+        let into_ack = if is_opaque(kind) {
+            quote!(#acemq::IntoAck::into_ack(#returned))
         } else {
-            quote!(<#kind as #acemq::IntoAck>::into_ack)
+            blame::qualified(kind, quote!(#acemq::IntoAck), quote!(::into_ack(#returned)))
         };
         quote! {
             use #acemq::HidesNoError as _;
             match #acemq::Returned(&#returned).hidden() {
                 #acemq::Option::Some(#ack) => #ack,
-                #acemq::Option::None => #trait_method(#returned),
+                #acemq::Option::None => #into_ack,
             }
         }
     }
@@ -232,13 +241,16 @@ impl Expansion<'_> {
         let kinds = &self.handler.extractors;
         let service = self.target.service.as_ref();
         let service = service.map(|service| quote!(#acemq::requires_service::<#service>(#requirements);));
+        let calls = kinds.iter().map(|kind| {
+            blame::qualified(&self.argument(kind), quote!(#acemq::FromContext), quote!(::requires(#requirements)))
+        });
         if kinds.is_empty() && service.is_none() {
             return quote!(fn #requires(_: &mut #acemq::Requirements) {});
         }
         quote! {
             fn #requires(#requirements: &mut #acemq::Requirements) {
                 #service
-                #(<#kinds as #acemq::FromContext>::requires(#requirements);)*
+                #(#calls;)*
             }
         }
     }

@@ -112,7 +112,7 @@ fn expand(block: &ItemImpl, methods: &[Method], names: &Names) -> TokenStream {
             call: quote!(<#service>::#name),
             name,
             spoken: format!("{}::{}", docs::text(kind), values::spoken(name)),
-            service: Some(quote!(#service)),
+            service: Some(quote!(#kind)),
         };
         let Registration { items, value } = registration(&method.options, &target, handler, names);
         let (items, value) = (naming(items, &service), naming(value, &service));

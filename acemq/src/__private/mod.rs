@@ -2,12 +2,15 @@
 
 pub mod check;
 mod dispatch;
+mod fitness;
 
 use std::any::Any;
 
 pub use std::{error::Error as StdError, option::Option, result::Result, string::String, sync::Arc, time::Duration};
 
 pub use inventory;
+
+pub use fitness::{Argument, CodecType, ErrorType, Key, Service};
 
 pub use dispatch::{Expects, ExpectsNothing, HidesNoError, Inside, Returned, Unclassified};
 
@@ -98,24 +101,24 @@ pub fn undecodable(error: &DecodeError) -> Ack {
 ///
 /// # Errors
 /// When the application does not provide it.
-pub async fn service<S: Send + Sync + 'static>(context: &Context) -> Result<Arc<S>, ExtractError> {
+pub async fn service<S: Service>(context: &Context) -> Result<Arc<S>, ExtractError> {
     let State(service) = <State<Arc<S>> as FromContext>::from_context(context).await?;
     Ok(service)
 }
 
 /// Notes that a service has to be provided.
-pub fn requires_service<S: Send + Sync + 'static>(requirements: &mut Requirements) {
+pub fn requires_service<S: 'static>(requirements: &mut Requirements) {
     requirements.state::<Arc<S>>();
 }
 
 /// What an error means, if it is of type `E`.
 #[must_use]
-pub fn class_of<E: Classify + 'static>(error: &(dyn StdError + 'static)) -> Option<Class> {
+pub fn class_of<E: Classify + ErrorType>(error: &(dyn StdError + 'static)) -> Option<Class> {
     error.downcast_ref::<E>().and_then(Classify::class)
 }
 
 /// The key of a claim, from whatever a key function returns.
-pub fn key(key: impl std::fmt::Display) -> String {
+pub fn key<K: Key>(key: K) -> String {
     key.to_string()
 }
 

@@ -1,0 +1,7 @@
+// says: `bind` takes a string, as in `bind = ("orders", "order.placed")`
+use acemq::{Raw, consumer};
+
+#[consumer(queue = "orders", bind = ("orders", 7))]
+async fn handle(_: Raw) {}
+
+fn main() {}

@@ -1,0 +1,23 @@
+use acemq::{Raw, State, consumer, consumers, registry};
+
+#[consumer(queue = "orders")]
+async fn r#move(r#type: Raw, State(r#in): State<String>) {
+    let _ = (r#type, r#in);
+}
+
+#[consumer(r#queue = "returns", prefetch = 3)]
+async fn plain(_: Raw) {}
+
+struct r#Shop;
+
+#[consumers]
+impl Shop {
+    #[consumer(queue = "sales")]
+    async fn r#match(&self, _: Raw) {}
+}
+
+fn main() {
+    let names: Vec<&str> = registry::collected().iter().map(|found| found.name).collect();
+    assert!(names[0].ends_with("::move"), "{names:?}");
+    assert!(names[2].ends_with("::Shop::match"), "{names:?}");
+}
