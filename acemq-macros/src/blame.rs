@@ -21,20 +21,22 @@ pub(crate) fn call(function: TokenStream, arguments: TokenStream, value: &impl T
     call
 }
 
-/// `call` followed by `rest`, which stands where `value` ends.
-pub(crate) fn then(mut call: TokenStream, rest: TokenStream, value: &impl ToTokens) -> TokenStream {
-    call.extend(at(rest, ends(value).1));
-    call
-}
-
 /// `<value as interface>` with `rest` behind it, all of which stands, for the compiler, where `value` does.
 pub(crate) fn qualified(value: &impl ToTokens, interface: impl ToTokens, rest: TokenStream) -> TokenStream {
     let (first, last) = ends(value);
     let mut tokens = at(quote!(<), first);
-    value.to_tokens(&mut tokens);
-    tokens.extend(quote!(as #interface>));
+    tokens.extend(quote!(#value as #interface>));
     tokens.extend(at(rest, last));
     tokens
+}
+
+/// The place of the word that names a type.
+///
+/// For what is awaited: the compiler looks at a call and at its `await` apart, and mentions a mistake once only if both stand
+/// in one place, which can be no longer than a word.
+pub(crate) fn name(kind: &impl ToTokens) -> Span {
+    let last = syn::parse2::<syn::Path>(kind.to_token_stream()).ok().and_then(|path| path.segments.last().cloned());
+    last.map_or_else(|| ends(kind).0, |segment| segment.ident.span())
 }
 
 /// The same tokens at another place; what is inside of parentheses stays where it is.

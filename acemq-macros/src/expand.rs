@@ -21,14 +21,16 @@ pub(crate) fn expand(options: &Options, function: &Function, handler: &Handler) 
     let names = Names::beside(name, options.krate.as_ref());
     let conditions = function.conditions();
     let docs = docs::of(options);
-    let (acemq, private, constant) = (names.acemq(), names.private(), names.item("REGISTRATION"));
+    // A consumer is `async` because acemq asks for it.
+    let unused_async = options.blocking.is_none().then(|| quote!(#[allow(clippy::unused_async)]));
+    let imports = names.imports();
+    let (acemq, constant) = (names.acemq(), names.item("REGISTRATION"));
     let target = Target { call: quote!(#name), name, spoken: spoken(name), service: None };
     let Registration { items, value } = registration(options, &target, handler, &names);
     quote! {
         #(#attributes)*
         #docs
-        // A consumer is `async` because acemq asks for it.
-        #[allow(clippy::unused_async)]
+        #unused_async
         #rest
 
         #(#conditions)*
@@ -39,7 +41,7 @@ pub(crate) fn expand(options: &Options, function: &Function, handler: &Handler) 
         #(#conditions)*
         #[allow(deprecated, unused_imports, clippy::all, clippy::pedantic, clippy::nursery)]
         const _: () = {
-            use #private as #acemq;
+            #imports
 
             #items
 
@@ -136,12 +138,6 @@ impl Expansion<'_> {
         blame::qualified(&self.handler.message, quote!(#acemq::FromMessage<#codec>), rest)
     }
 
-    /// The type of an argument, if it can be one.
-    fn argument(&self, kind: &Type) -> TokenStream {
-        let acemq = self.names.acemq();
-        blame::qualified(kind, quote!(#acemq::Argument), quote!(::Itself))
-    }
-
     /// The function that calls the user's.
     fn invoke(&self) -> TokenStream {
         let acemq = self.names.acemq();
@@ -166,7 +162,6 @@ impl Expansion<'_> {
         let kind = &self.handler.message;
         let read = self.read(&quote!(&#context));
         let mut steps = quote! {
-            use #acemq::ExpectsNothing as _;
             if let #acemq::Option::Some(#refusal) = #acemq::unexpected(&#context, #acemq::Expects::<#kind>::MESSAGE) {
                 return #refusal;
             }
@@ -175,33 +170,26 @@ impl Expansion<'_> {
                 #acemq::Result::Err(#error) => return #acemq::undecodable(&#error),
             };
         };
-        let mut arguments = Vec::new();
-        let mut take = |argument: Ident, kind: TokenStream, from: TokenStream| {
+        let mut arguments = vec![quote!(#message)];
+        let mut take = |name: String, kind: TokenStream, from: TokenStream| {
+            let argument = local(&name);
             steps.extend(quote! {
                 let #argument: #kind = match #from {
                     #acemq::Result::Ok(#value) => #value,
                     #acemq::Result::Err(#error) => return #error.into_ack(),
                 };
             });
-            arguments.push(quote!(#argument));
+            argument
         };
         if let Some(service) = &self.target.service {
-            let from = blame::call(quote!(#acemq::service::<#service>), quote!(&#context), service);
-            let from = blame::then(from, quote!(.await), service);
-            take(local("service"), quote!(#acemq::Arc<#service>), from);
+            let from = blame::at(quote!(#acemq::service(&#context).await), blame::name(service));
+            let service = take("service".to_owned(), quote!(#acemq::Arc<#service>), from);
+            arguments.insert(0, quote!(&#service));
         }
         for (place, kind) in self.handler.extractors.iter().enumerate() {
-            let rest = quote!(::from_context(&#context).await);
-            let from = blame::qualified(&self.argument(kind), quote!(#acemq::FromContext), rest);
-            take(local(&format!("argument_{}", place + 2)), quote!(#kind), from);
-        }
-        if self.target.service.is_some() {
-            arguments.insert(1, quote!(#message));
-            if let Some(service) = arguments.first_mut() {
-                *service = quote!(&#service);
-            }
-        } else {
-            arguments.insert(0, quote!(#message));
+            let from = blame::at(quote!(#acemq::argument(&#context).await), blame::name(kind));
+            let argument = take(format!("argument_{}", place + 2), quote!(#kind), from);
+            arguments.push(quote!(#argument));
         }
         let call = &self.target.call;
         let called = if self.options.blocking.is_some() {
@@ -226,7 +214,6 @@ impl Expansion<'_> {
             blame::qualified(kind, quote!(#acemq::IntoAck), quote!(::into_ack(#returned)))
         };
         quote! {
-            use #acemq::HidesNoError as _;
             match #acemq::Returned(&#returned).hidden() {
                 #acemq::Option::Some(#ack) => #ack,
                 #acemq::Option::None => #into_ack,
@@ -241,16 +228,13 @@ impl Expansion<'_> {
         let kinds = &self.handler.extractors;
         let service = self.target.service.as_ref();
         let service = service.map(|service| quote!(#acemq::requires_service::<#service>(#requirements);));
-        let calls = kinds.iter().map(|kind| {
-            blame::qualified(&self.argument(kind), quote!(#acemq::FromContext), quote!(::requires(#requirements)))
-        });
         if kinds.is_empty() && service.is_none() {
             return quote!(fn #requires(_: &mut #acemq::Requirements) {});
         }
         quote! {
             fn #requires(#requirements: &mut #acemq::Requirements) {
                 #service
-                #(#calls;)*
+                #((#acemq::Needs::<#kinds>::NOTE)(#requirements);)*
             }
         }
     }

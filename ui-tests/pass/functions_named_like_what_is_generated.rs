@@ -17,7 +17,7 @@ fn key(_: &Raw) -> &'static str {
 
 consumers! {
     context message error value returned refusal ack argument_2 requirements service
-    invoke requires call blocking acemq inventory
+    invoke requires call blocking inventory
     __invoke __requires __acemq __key __QUEUE __RETRY __TIMEOUT __REGISTRATION __REGISTRATION_1
     ___invoke main_ Context_ Registration Ok_ Result_
 }

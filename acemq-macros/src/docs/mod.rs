@@ -20,10 +20,13 @@ pub(crate) fn of(options: &Options) -> TokenStream {
     quote!(#[doc = #text])
 }
 
-/// The settings as one more attribute of a method.
+/// The settings as one more attribute of a method, which is `async` because acemq asks for it.
 pub(crate) fn attach(attributes: &mut Vec<Attribute>, options: &Options) {
     let text = describe(options);
     attributes.push(parse_quote!(#[doc = #text]));
+    if options.blocking.is_none() {
+        attributes.push(parse_quote!(#[allow(clippy::unused_async)]));
+    }
 }
 
 /// The settings in Markdown.

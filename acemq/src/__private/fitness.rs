@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt::Display};
 
-use crate::{envelope::Codec, handler::FromContext};
+use crate::envelope::Codec;
 
 /// What `codec` may name.
 ///
@@ -15,16 +15,6 @@ pub trait CodecType {
 
 impl<C: Codec> CodecType for C {
     type Itself = C;
-}
-
-/// An argument after the message, taken from here for the same reason: its future would be blamed for the type again.
-pub trait Argument {
-    /// The type of the argument.
-    type Itself: FromContext;
-}
-
-impl<A: FromContext> Argument for A {
-    type Itself = A;
 }
 
 /// What can be the key of a claim.

@@ -10,9 +10,9 @@ pub use std::{error::Error as StdError, option::Option, result::Result, string::
 
 pub use inventory;
 
-pub use fitness::{Argument, CodecType, ErrorType, Key, Service};
+pub use fitness::{CodecType, ErrorType, Key, Service};
 
-pub use dispatch::{Expects, ExpectsNothing, HidesNoError, Inside, Returned, Unclassified};
+pub use dispatch::{Expects, ExpectsNothing, HidesNoError, Inside, Needs, NeedsNothing, Returned, Unclassified};
 
 pub use crate::{
     envelope::{DecodeError, DefaultCodec},
@@ -95,6 +95,14 @@ pub fn unexpected(context: &Context, expected: Option<Expected>) -> Option<Ack> 
 #[must_use]
 pub fn undecodable(error: &DecodeError) -> Ack {
     Ack::undecodable(error)
+}
+
+/// An argument after the message.
+///
+/// # Errors
+/// When it cannot be had.
+pub fn argument<A: FromContext>(context: &Context) -> impl Future<Output = Result<A, ExtractError>> + Send {
+    A::from_context(context)
 }
 
 /// The service whose method is to be called.

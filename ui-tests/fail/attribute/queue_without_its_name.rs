@@ -1,5 +1,4 @@
-// says: a consumer needs a queue: `#[consumer(queue = "orders.placed")]`
-// says: expected an option: `queue`, `retry`, `retry_delay`, `idempotent`, `prefetch`, `concurrency`, `timeout`, `declare`, `bind`, `rungs`, `codec`, `blocking`, `name` or `crate`
+// says: a value needs its name: `queue = "orders"`
 use acemq::{Raw, consumer};
 
 #[consumer("orders")]

@@ -1,4 +1,4 @@
-// says: expected a setting of `retry`: `after`
+// says: a value needs its name: `after = "30s"`
 #[derive(Debug, thiserror::Error, acemq::Classify)]
 enum OrderError {
     #[error("busy")]

@@ -1,5 +1,4 @@
 // says: unknown setting of `fixed`: `tries`; that is `attempts`, which counts the first delivery too
-// says: `fixed` needs `attempts` and `delay`, as in `fixed(attempts = 5, delay = "5s")`
 use acemq::{Raw, consumer};
 
 #[consumer(queue = "orders", retry = fixed(tries = 3, delay = "1s"))]
