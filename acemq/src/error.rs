@@ -19,6 +19,14 @@ pub enum Error {
     /// The broker refused what consumers need: everything that was refused, at once.
     #[error("{}", list("the broker refused what the consumers need", .0))]
     Declare(Vec<String>),
+    /// Health and metrics cannot be served.
+    #[error("health and metrics cannot be served at `{address}`: {why}")]
+    Actuator {
+        /// The address.
+        address: String,
+        /// The reason.
+        why: String,
+    },
     /// There is no runtime to run on.
     #[error("acemq runs inside a Tokio runtime: put `#[tokio::main]` on `main`, or call it from `Runtime::block_on`")]
     NoRuntime,

@@ -14,9 +14,9 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let (book, mut entries) = tokio::sync::mpsc::channel(8);
-//! // A service calls `run`, which ends with SIGTERM or SIGINT; `start` gives a handle.
-//! let running = App::new().url("memory://orders").state(book).start().await?;
+//! let (book, mut entries) = tokio::sync::mpsc::channel::<String>(8);
+//! // A service calls `run`, which ends with SIGTERM or SIGINT; `start` gives a handle. Unless consumers are named, all run.
+//! let running = App::new().url("memory://orders").consumer::<record_order>().state(book).start().await?;
 //! running.publisher().to_queue("orders.placed").send(&OrderPlaced { order_id: "A-1".to_owned() }).await?;
 //! assert_eq!(entries.recv().await.as_deref(), Some("A-1"));
 //! let drained = running.close().await;
@@ -74,11 +74,13 @@ pub mod testing;
 
 #[doc(hidden)]
 pub mod __private;
+#[cfg(feature = "actuator")]
+pub mod actuator;
 
 #[cfg(feature = "macros")]
 pub use acemq_macros::{Classify, Message, consumer, consumers};
-pub use app::{App, CRASH_LIMIT, DRAIN_TIMEOUT, GRACE, OnRefusal, Running, run};
-pub use drain::Drained;
+pub use app::{App, CRASH_LIMIT, DRAIN_TIMEOUT, GRACE, Handle, OnRefusal, Running, UnknownConsumer, run};
+pub use drain::{Drained, WaitAbandoned};
 pub use error::Error;
 pub use handler::{
     Ack, Classify, Context, ExtractError, Fatal, FromContext, FromMessage, Message, MessageType, Raw, State, Text,

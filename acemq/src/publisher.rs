@@ -11,13 +11,14 @@ use std::{
 
 use bytes::Bytes;
 use serde::Serialize;
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::{runtime::Handle, sync::Semaphore, time::Instant};
 use tokio_util::task::TaskTracker;
 
 use crate::{
     engine::Link,
     envelope::{Codec, DecodeError, DefaultCodec, Envelope, EnvelopeError, Properties, Value, headers},
     handler::{Context, ExtractError, FromContext},
+    telemetry::{PublishOutcome, PublisherTelemetry},
     transport::{Lane, Outgoing, PublishError, Routing},
 };
 
@@ -45,7 +46,11 @@ struct Inner {
     permits: Arc<Semaphore>,
     origin: String,
     paused: AtomicBool,
+    closed: AtomicBool,
     outstanding: TaskTracker,
+    /// Where the answers are awaited: publishes may come from threads that have no runtime.
+    runtime: Handle,
+    telemetry: PublisherTelemetry,
 }
 
 /// A publish that was confirmed.
@@ -110,7 +115,10 @@ impl Publisher {
             permits: Arc::new(Semaphore::new(OUTSTANDING)),
             origin,
             paused: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             outstanding: TaskTracker::new(),
+            runtime: Handle::current(),
+            telemetry: PublisherTelemetry::new(),
         }))
     }
 
@@ -143,6 +151,12 @@ impl Publisher {
         self.0.paused.store(false, Ordering::SeqCst);
     }
 
+    /// The name of this process in the messages that it publishes.
+    #[cfg(feature = "actuator")]
+    pub(crate) fn origin(&self) -> &str {
+        &self.0.origin
+    }
+
     pub(crate) fn is_paused(&self) -> bool {
         self.0.paused.load(Ordering::SeqCst)
     }
@@ -152,6 +166,12 @@ impl Publisher {
         self.0.outstanding.close();
         self.0.outstanding.wait().await;
         self.0.outstanding.reopen();
+    }
+
+    /// Takes no further publish, and waits until every one that was taken has its answer.
+    pub(crate) async fn close(&self) {
+        self.0.closed.store(true, Ordering::SeqCst);
+        self.drain().await;
     }
 }
 
@@ -259,27 +279,47 @@ impl Publication {
         let started = Instant::now();
         let (exchange, routing_key) = (self.exchange.clone(), self.routing_key.clone());
         let inner = Arc::clone(&self.publisher.0);
+        let unnamed = self.unnamed();
+        let kind = self.kind.as_deref().unwrap_or(unnamed);
+        let route = inner.telemetry.route(&exchange, &routing_key, kind);
         let (id, message) = self.into_message(content_type, body, &inner.origin)?;
+        let refused = |why: &str| {
+            route.published(PublishOutcome::Refused, started.elapsed());
+            Err(SendError::Refused { why: why.to_owned() })
+        };
         if inner.paused.load(Ordering::SeqCst) {
-            return Err(SendError::Refused { why: "publishing is paused".to_owned() });
+            return refused("publishing is paused");
+        }
+        // Counted from before the permit, so that a close waits for those in the line too.
+        let token = inner.outstanding.token();
+        if inner.closed.load(Ordering::SeqCst) {
+            return refused("the application is closed");
         }
         // Before the write, and back on every path: with the task, however it ends.
         let permit = Arc::clone(&inner.permits).acquire_owned().await;
         let link = inner.link.clone();
-        // In a task of its own, since an answer that nobody awaits any more still has to give its permit back.
-        let answer = inner.outstanding.spawn(async move {
-            let _permit = permit;
-            link.publish(message, Lane::User).await
+        // In a task of its own, since an answer that nobody awaits any more still has to give its permit back, and to be
+        // counted.
+        let answer = inner.runtime.spawn(async move {
+            let (_permit, _token) = (permit, token);
+            let answer = link.publish(message, Lane::User).await;
+            route.published(outcome(&answer), started.elapsed());
+            answer
         });
         Ok(Sent { id, exchange, routing_key, started, answer })
+    }
+
+    /// The type of a message that was given none.
+    fn unnamed(&self) -> &str {
+        if self.routing_key.is_empty() { &self.exchange } else { &self.routing_key }
     }
 
     fn into_message(self, content_type: &str, body: Bytes, origin: &str) -> Result<(String, Outgoing), SendError> {
         if let Some((name, _)) = self.headers.iter().find(|(name, _)| headers::is_reserved(name)) {
             return Err(SendError::ReservedHeader { name: name.clone() });
         }
-        let unnamed = if self.routing_key.is_empty() { &self.exchange } else { &self.routing_key };
-        let kind = self.kind.unwrap_or_else(|| unnamed.clone());
+        let unnamed = self.unnamed().to_owned();
+        let kind = self.kind.unwrap_or(unnamed);
         if kind.is_empty() {
             return Err(EnvelopeError::Kind.into());
         }
@@ -330,6 +370,22 @@ impl Sent {
             Ok(Err(PublishError::Unknown { why })) => Err(SendError::Unknown { id, why }),
             Ok(Err(error)) => Err(SendError::Failed(error)),
             Err(_) => Err(SendError::Unknown { id, why: "the runtime is shutting down".to_owned() }),
+        }
+    }
+}
+
+fn outcome(answer: &Result<Routing, PublishError>) -> PublishOutcome {
+    match answer {
+        Ok(Routing::Routed) => PublishOutcome::Confirmed,
+        Ok(Routing::Returned { .. }) => PublishOutcome::Unroutable,
+        Err(
+            PublishError::Refused { .. }
+            | PublishError::TooLarge { .. }
+            | PublishError::HeadersTooLarge { .. }
+            | PublishError::Invalid { .. },
+        ) => PublishOutcome::Refused,
+        Err(PublishError::Nacked | PublishError::Unknown { .. } | PublishError::NoExchange { .. }) => {
+            PublishOutcome::Failed
         }
     }
 }

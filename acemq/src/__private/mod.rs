@@ -6,6 +6,8 @@ mod fitness;
 
 use std::any::Any;
 
+use crate::handler::Holding;
+
 pub use std::{error::Error as StdError, option::Option, result::Result, string::String, sync::Arc, time::Duration};
 
 pub use inventory;
@@ -75,7 +77,13 @@ pub fn call<F: Future<Output = Ack> + Send + 'static>(future: F) -> Call {
 
 /// Runs a consumer function that blocks where it holds nobody up. Its panic becomes the caller's.
 pub async fn blocking<T: Send + 'static>(function: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(function).await {
+    let holding = Holding::begin();
+    let call = move || {
+        // Until the function returns, whether or not somebody waits for it.
+        let _holding = holding;
+        function()
+    };
+    match tokio::task::spawn_blocking(call).await {
         Ok(value) => value,
         Err(error) => std::panic::resume_unwind(match error.try_into_panic() {
             Ok(panic) => panic,

@@ -16,6 +16,8 @@ pub(super) const DEFAULT_URL: &str = "amqp://localhost:5672";
 pub(super) struct Environment {
     pub(super) url: Option<String>,
     pub(super) drain_timeout: Option<Duration>,
+    /// An address, or `off`.
+    pub(super) actuator: Option<String>,
 }
 
 impl Environment {
@@ -29,8 +31,21 @@ impl Environment {
                 None
             }
         });
+        let actuator = get("ACEMQ_ACTUATOR").filter(|value| {
+            let problem = if value == "off" {
+                return true;
+            } else if cfg!(not(feature = "actuator")) {
+                "the feature `actuator` of acemq is not compiled in"
+            } else if value.parse::<std::net::SocketAddr>().is_err() {
+                "it takes an address with a port, such as `127.0.0.1:9464`, or `off`"
+            } else {
+                return true;
+            };
+            problems.push(format!("`ACEMQ_ACTUATOR` is `{value}`: {problem}"));
+            false
+        });
         if problems.is_empty() {
-            Ok(Self { url: get("ACEMQ_URL"), drain_timeout })
+            Ok(Self { url: get("ACEMQ_URL"), drain_timeout, actuator })
         } else {
             Err(Error::Config(problems))
         }
@@ -77,6 +92,13 @@ mod tests {
     fn a_bad_value_names_its_variable_and_the_grammar() {
         let error = read(&[("ACEMQ_DRAIN_TIMEOUT", "20")]).unwrap_err();
         assert!(error.contains("`ACEMQ_DRAIN_TIMEOUT` is `20`") && error.contains(r#""30s""#), "{error}");
+    }
+
+    #[test]
+    fn a_bad_address_names_its_variable() {
+        let error = read(&[("ACEMQ_ACTUATOR", "9464")]).unwrap_err();
+        assert!(error.contains("`ACEMQ_ACTUATOR` is `9464`"), "{error}");
+        assert_eq!(read(&[("ACEMQ_ACTUATOR", "off")]).unwrap().actuator.as_deref(), Some("off"));
     }
 
     #[test]

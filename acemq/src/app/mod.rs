@@ -1,6 +1,11 @@
 //! The application: collects the consumers, checks them, starts them, and closes them together.
 
+#[cfg(feature = "actuator")]
+mod actuator;
 mod config;
+mod exit;
+mod handle;
+mod hook;
 mod running;
 mod signals;
 mod start;
@@ -10,12 +15,14 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
     Drained, Error,
-    handler::Scope,
+    handler::{self, Scope},
+    health::{Contributor, HealthContributor},
     idempotency::ClaimStore,
     registry::{self, Consumer, Registration, RungKind},
     transport::Transport,
 };
 
+pub use handle::{Handle, UnknownConsumer};
 pub use running::Running;
 
 /// How long running handlers may take at a shutdown, unless the application says otherwise: less than the 30 seconds that
@@ -57,6 +64,10 @@ pub struct App {
     drain_timeout: Duration,
     grace: Duration,
     origin: Option<String>,
+    contributors: Vec<Contributor>,
+    hooks: hook::Hooks,
+    #[cfg(feature = "actuator")]
+    actuator: actuator::Settings,
 }
 
 /// What a refused declaration means for the application.
@@ -91,10 +102,19 @@ impl App {
             drain_timeout: DRAIN_TIMEOUT,
             grace: GRACE,
             origin: None,
+            contributors: Vec::new(),
+            hooks: hook::Hooks::default(),
+            #[cfg(feature = "actuator")]
+            actuator: actuator::Settings::default(),
         }
     }
 
-    /// An application with the settings of the environment: `ACEMQ_URL` and `ACEMQ_DRAIN_TIMEOUT`.
+    /// An application with the settings of the environment.
+    ///
+    /// - `ACEMQ_URL`: the broker.
+    /// - `ACEMQ_DRAIN_TIMEOUT`: how long running handlers may take at a shutdown, such as `30s`.
+    /// - `ACEMQ_ACTUATOR`: the address of health and metrics, or `off`; with the feature `actuator` it is `127.0.0.1:9464`
+    ///   unless set.
     ///
     /// # Errors
     /// When a variable holds something else than it should.
@@ -105,6 +125,8 @@ impl App {
         if let Some(timeout) = environment.drain_timeout {
             app.drain_timeout = timeout;
         }
+        #[cfg(feature = "actuator")]
+        app.actuator.set(environment.actuator);
         Ok(app)
     }
 
@@ -185,7 +207,52 @@ impl App {
         self
     }
 
-    /// Runs until SIGTERM or SIGINT, then closes; a second signal ends the wait for running handlers.
+    /// Adds a part to the health of the application.
+    pub fn health(mut self, contributor: impl HealthContributor) -> Self {
+        self.contributors.push(Contributor::new(contributor));
+        self
+    }
+
+    /// Does something once all consumers receive messages, such as telling an orchestrator; [`App::start`] returns after it.
+    pub fn on_started<F: Future<Output = ()> + Send + 'static>(
+        mut self,
+        hook: impl Fn(Handle) -> F + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.started.push(Box::new(move |handle| Box::pin(hook(handle))));
+        self
+    }
+
+    /// Does something with the account once the application has closed; five seconds are given to it.
+    pub fn on_drained<F: Future<Output = ()> + Send + 'static>(
+        mut self,
+        hook: impl Fn(Drained) -> F + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.drained.push(Box::new(move |drained| Box::pin(hook(drained))));
+        self
+    }
+
+    /// Serves health and metrics over HTTP at this address, such as `127.0.0.1:9464`; port 0 is any free one.
+    ///
+    /// An address that other machines reach is taken too, and the log says so: there is no password.
+    #[cfg(feature = "actuator")]
+    pub fn actuator(mut self, address: impl Into<String>) -> Self {
+        self.actuator.address = Some(address.into());
+        self
+    }
+
+    /// Answers health and metrics to requests for this host name too. Addresses and `localhost` are always answered, other
+    /// names are not: a web page could have its name point here.
+    #[cfg(feature = "actuator")]
+    pub fn actuator_host(mut self, name: impl Into<String>) -> Self {
+        self.actuator.hosts.push(name.into());
+        self
+    }
+
+    /// Runs until SIGTERM or SIGINT, or until a [`Handle`] begins the close, then closes. A second signal tells running
+    /// handlers to stop, a third one ends their grace.
+    ///
+    /// When handlers hold threads of the runtime although they were told to stop, the runtime would wait for them without
+    /// end; so a second after this has returned, the process ends with the exit code of the account.
     ///
     /// # Errors
     /// When the application cannot be started; see [`App::start`].
@@ -200,14 +267,30 @@ impl App {
                 return Ok(Drained::nothing());
             }
         };
-        let name = signals.next().await;
-        tracing::info!(signal = name, "closing");
-        let drained = running.close_or(async {
-            let name = signals.next().await;
-            tracing::warn!(signal = name, "a second signal: not waiting for running handlers any more");
-        });
-        let drained = drained.await;
-        tracing::info!("{drained}");
+        let handle = running.handle();
+        tokio::select! {
+            name = signals.next() => tracing::info!(signal = name, "closing"),
+            () = handle.closing() => tracing::info!("closing"),
+        }
+        let mut closing = std::pin::pin!(running.close());
+        let drained = loop {
+            tokio::select! {
+                biased;
+                drained = &mut closing => break drained,
+                name = signals.next() => {
+                    tracing::warn!(signal = name, "another signal: not waiting for running handlers any more");
+                    handle.hurry();
+                }
+            }
+        };
+        if drained.finished {
+            tracing::info!("closed: {drained}");
+        } else {
+            tracing::error!("closed: {drained}");
+        }
+        if drained.left.total() > 0 || handler::blocked() {
+            exit::soon(&drained);
+        }
         Ok(drained)
     }
 

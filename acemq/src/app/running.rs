@@ -1,179 +1,161 @@
 //! A running application, and its end.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, ops::Deref, sync::Arc, time::Duration};
 
+use tokio::{sync::watch, task::JoinHandle, time::Instant};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
 };
 
+use super::{handle::Handle, hook::Hooks};
 use crate::{
     Drained, Publisher,
-    engine::{Consumer, Link, Phase, Totals},
-    health::{ConnectionHealth, ConsumerHealth, Health},
+    engine::{Consumer, Link, Phase},
+    health::Contributor,
 };
 
 /// How long what is left may take to come to rest once nobody waits for handlers any more.
 const REST: Duration = Duration::from_secs(5);
 
-/// A running application. Dropping it stops the intake and abandons the handlers; [`Running::close`] waits for them.
+/// The least time that outstanding publishes have for their answers.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
+/// A running application; it does what its [`Handle`] does, and owns everything.
+///
+/// [`Running::close`] waits for its handlers. Dropping it does not: the intake stops at once, what was received goes back,
+/// and handlers are abandoned.
 #[derive(Debug)]
 pub struct Running {
-    consumers: Vec<Arc<Consumer>>,
-    consume: Link,
-    publish: Link,
-    publisher: Publisher,
-    phase: Phase,
-    tasks: TaskTracker,
-    drain_timeout: Duration,
-    grace: Duration,
+    handle: Handle,
+    closer: JoinHandle<()>,
     _dropped: [DropGuard; 3],
 }
 
+/// What a running application is made of.
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) consumers: Vec<Arc<Consumer>>,
+    pub(super) consume: Link,
+    pub(super) publish: Link,
+    pub(super) publisher: Publisher,
+    pub(super) phase: Phase,
+    /// The consumers.
+    pub(super) tasks: TaskTracker,
+    /// What goes on until the connections are closed, such as the answers about health.
+    pub(super) services: Services,
+    pub(super) contributors: Vec<Contributor>,
+    pub(super) hooks: Hooks,
+    pub(super) runtime: tokio::runtime::Handle,
+    pub(super) drain_timeout: Duration,
+    pub(super) grace: Duration,
+    #[cfg(feature = "actuator")]
+    pub(super) started: std::time::SystemTime,
+    #[cfg(feature = "actuator")]
+    pub(super) actuator: Option<std::net::SocketAddr>,
+    pub(super) drained: watch::Sender<Option<Drained>>,
+}
+
+/// Tasks that serve an application until its end.
+#[derive(Debug, Default)]
+pub(super) struct Services {
+    pub(super) tasks: TaskTracker,
+    pub(super) end: CancellationToken,
+}
+
 impl Running {
-    pub(super) fn new(
-        consumers: Vec<Arc<Consumer>>,
-        consume: Link,
-        publish: Link,
-        publisher: Publisher,
-        phase: Phase,
-        drain_timeout: Duration,
-        grace: Duration,
-    ) -> Self {
+    pub(super) fn new(inner: Inner) -> Self {
+        let inner = Arc::new(inner);
         let guard = |token: &CancellationToken| token.clone().drop_guard();
-        Self {
-            _dropped: [guard(&phase.closing), guard(&phase.cancel), guard(&phase.abandon)],
-            consumers,
-            consume,
-            publish,
-            publisher,
-            phase,
-            tasks: TaskTracker::new(),
-            drain_timeout,
-            grace,
-        }
+        let phase = &inner.phase;
+        let dropped = [guard(&phase.closing), guard(&phase.cancel), guard(&phase.abandon)];
+        let closing = Arc::clone(&inner);
+        // In a task of its own, so that a close goes on whoever began it and whatever becomes of them.
+        let closer = inner.runtime.spawn(async move {
+            closing.phase.closing.cancelled().await;
+            let drained = closing.close().await;
+            closing.drained.send_replace(Some(drained));
+        });
+        Self { handle: Handle(inner), closer, _dropped: dropped }
     }
 
-    pub(super) fn consumers(&self) -> &[Arc<Consumer>] {
-        &self.consumers
-    }
-
-    pub(super) fn consume_link(&self) -> &Link {
-        &self.consume
-    }
-
-    pub(super) fn tasks(&self) -> &TaskTracker {
-        &self.tasks
-    }
-
-    /// Publishes over the connections of this application.
+    /// A handle, for those who do not own the application.
     #[must_use]
-    pub fn publisher(&self) -> Publisher {
-        self.publisher.clone()
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
     }
 
-    /// Lets no further delivery into a handler. Those that run go on; those that were received wait, counted as held.
-    pub fn pause_consuming(&self) {
-        self.consumers.iter().for_each(|consumer| consumer.gate.shut());
-    }
-
-    /// Lets deliveries into handlers again.
-    pub fn resume_consuming(&self) {
-        self.consumers.iter().for_each(|consumer| consumer.gate.open());
-    }
-
-    /// Refuses the application's publishes with a distinct error; acemq's own moves go on.
-    pub fn pause_publishing(&self) {
-        self.publisher.pause();
-    }
-
-    /// Takes the application's publishes again.
-    pub fn resume_publishing(&self) {
-        self.publisher.resume();
-    }
-
-    /// The number of handlers that run.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.consumers.iter().map(|consumer| consumer.account.now().running).sum()
-    }
-
-    /// The number of deliveries that were received and that no handler has seen.
-    #[must_use]
-    pub fn held(&self) -> usize {
-        self.consumers.iter().map(|consumer| consumer.account.now().held).sum()
-    }
-
-    /// How the application is, told without asking the broker anything.
-    #[must_use]
-    pub fn health(&self) -> Health {
-        let paused = self.consumers.iter().any(|consumer| !consumer.gate.is_open());
-        Health::new(
-            ConnectionHealth::of(&self.consume, paused),
-            ConnectionHealth::of(&self.publish, self.publisher.is_paused()),
-            self.consumers.iter().map(|consumer| ConsumerHealth::of(consumer)).collect(),
-        )
-    }
-
-    /// What became of all deliveries so far.
-    #[must_use]
-    pub fn totals(&self) -> Totals {
-        self.consumers.iter().fold(Totals::default(), |sum, consumer| sum + consumer.account.totals())
-    }
-
-    /// Waits until every delivery that was received is settled, as far as no new ones come.
-    pub async fn settled(&self) {
-        for consumer in &self.consumers {
-            let mut changes = consumer.account.changes();
-            while consumer.account.now().total() > 0 {
-                if changes.changed().await.is_err() {
-                    break;
-                }
-            }
-        }
+    pub(super) fn inner(&self) -> &Arc<Inner> {
+        &self.handle.0
     }
 
     /// Stops the intake, gives back what no handler has seen, waits for the running handlers until the drain timeout, tells
     /// them to stop, waits for the grace, and closes the connections.
-    pub async fn close(self) -> Drained {
-        self.close_or(std::future::pending()).await
+    ///
+    /// Nothing of the application lives after it but handlers that do not end; they are in the account. Dropping the future
+    /// cuts the waits short, as dropping the application does.
+    pub async fn close(mut self) -> Drained {
+        self.handle.begin_close();
+        let drained = self.handle.closed().await;
+        // The last of its tasks.
+        let _ = (&mut self.closer).await;
+        drained
     }
+}
 
-    /// Like [`Running::close`], with the wait for running handlers cut short when `hurry` ends.
-    pub(super) async fn close_or(self, hurry: impl Future<Output = ()>) -> Drained {
-        let mut hurry = std::pin::pin!(hurry);
-        let mut hurried = false;
-        self.phase.closing.cancel();
-        self.tasks.close();
-        let mut finished = tokio::select! {
-            biased;
-            () = self.tasks.wait() => true,
-            () = &mut hurry => {
-                hurried = true;
-                false
-            }
-            () = tokio::time::sleep(self.drain_timeout) => false,
-        };
-        if !finished {
-            tracing::warn!(running = self.in_flight(), "handlers are told to stop");
-            self.phase.cancel.cancel();
-            finished = tokio::select! {
-                biased;
-                () = self.tasks.wait() => true,
-                () = &mut hurry, if !hurried => false,
-                () = tokio::time::sleep(self.grace) => false,
-            };
-        }
-        let abandoned = if finished { 0 } else { self.in_flight() };
+impl Deref for Running {
+    type Target = Handle;
+
+    fn deref(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Inner {
+    async fn close(&self) -> Drained {
+        let end = Instant::now() + self.drain_timeout + self.grace;
+        wind_down(&self.phase, self.tasks.wait(), self.drain_timeout, self.grace).await;
         self.phase.abandon.cancel();
         // After this even a handler that blocks its thread is left behind.
         let _ = tokio::time::timeout(REST, self.tasks.wait()).await;
-        let _ = tokio::time::timeout(REST, self.publisher.drain()).await;
-        tokio::join!(self.consume.close(), self.publish.close());
-        Drained {
-            finished: abandoned == 0,
-            abandoned: u64::try_from(abandoned).unwrap_or(u64::MAX),
-            totals: self.totals(),
+        // Within the same deadline: an answer that is on its way is worth the time that is left.
+        let answers = end.max(Instant::now() + LAST_ANSWERS);
+        if tokio::time::timeout_at(answers, self.publisher.close()).await.is_err() {
+            tracing::warn!("publishes are without an answer: their outcome stays unknown");
         }
+        let connections = async { tokio::join!(self.consume.close(), self.publish.close()) };
+        if tokio::time::timeout(REST, connections).await.is_err() {
+            tracing::warn!("the connections did not close in time");
+        }
+        let drained = Drained::closed(self.snapshot());
+        self.hooks.drained(&drained).await;
+        self.services.end.cancel();
+        self.services.tasks.close();
+        let _ = tokio::time::timeout(REST, self.services.tasks.wait()).await;
+        drained
     }
+}
+
+/// Waits for handlers that have been cut off from new deliveries: until the deadline by themselves, and for the grace after
+/// they were told to stop. Afterwards they are no longer waited for.
+pub(super) async fn wind_down(phase: &Phase, ended: impl Future<Output = ()>, deadline: Duration, grace: Duration) {
+    let mut ended = std::pin::pin!(ended);
+    tokio::select! {
+        biased;
+        () = &mut ended => return,
+        // Somebody is in a hurry.
+        () = phase.cancel.cancelled() => {}
+        () = tokio::time::sleep(deadline) => {}
+    }
+    tracing::warn!("handlers are told to stop");
+    phase.cancel.cancel();
+    tokio::select! {
+        biased;
+        () = &mut ended => return,
+        () = phase.abandon.cancelled() => {}
+        () = tokio::time::sleep(grace) => {}
+    }
+    tracing::error!("handlers did not stop, and are abandoned: their messages are delivered again");
+    phase.abandon.cancel();
+    let _ = tokio::time::timeout(REST, ended).await;
 }

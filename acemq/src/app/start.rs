@@ -2,12 +2,21 @@
 
 use std::sync::Arc;
 
+use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-use super::{App, OnRefusal, config, running::Running, validate};
+#[cfg(feature = "actuator")]
+use super::actuator::Bound;
+use super::{
+    App, OnRefusal, config,
+    handle::HandleSlot,
+    running::{Inner, Running, Services},
+    validate,
+};
 use crate::{
     Error, Publisher,
     engine::{Claims, Consumer, Life, Link, Parts, Phase, Refusal},
+    health,
     idempotency::{ClaimStore, MemoryStore},
     policy::{Place, render},
     registry::{Registration, RungKind},
@@ -22,6 +31,15 @@ pub(super) async fn start(mut app: App) -> Result<Running, Error> {
     if !problems.is_empty() {
         return Err(Error::Config(problems));
     }
+    for (at, contributor) in app.contributors.iter().enumerate() {
+        let name = contributor.name;
+        let taken = name == health::CONNECTION || name == health::SHUTDOWN || name.starts_with(health::CONSUMER);
+        if taken || app.contributors.iter().take(at).any(|other| other.name == name) {
+            return Err(Error::Config(vec![format!("a part of the health is named `{name}`, and so is another one")]));
+        }
+    }
+    #[cfg(feature = "actuator")]
+    let actuator = std::mem::take(&mut app.actuator).bind()?;
     let transport: Arc<dyn Transport> = match app.transport.take() {
         Some(transport) => transport,
         None => config::transport(app.url.as_deref().unwrap_or(config::DEFAULT_URL))?,
@@ -40,6 +58,8 @@ pub(super) async fn start(mut app: App) -> Result<Running, Error> {
     };
     let publisher = Publisher::new(publish.clone(), app.origin.take().unwrap_or_else(origin));
     app.scope.insert(publisher.clone());
+    let slot = HandleSlot::default();
+    app.scope.insert(slot.clone());
     let scope = Arc::new(std::mem::take(&mut app.scope));
     let phase = Phase::default();
     let consumers: Vec<Arc<Consumer>> = registrations
@@ -58,22 +78,60 @@ pub(super) async fn start(mut app: App) -> Result<Running, Error> {
             }))
         })
         .collect();
-    let running = Running::new(consumers, consume, publish, publisher, phase, app.drain_timeout, app.grace);
-    match launch(&running, app.refusal).await {
-        Ok(()) => Ok(running),
+    let running = Running::new(Inner {
+        consumers,
+        consume,
+        publish,
+        publisher,
+        phase,
+        tasks: TaskTracker::new(),
+        services: Services::default(),
+        contributors: app.contributors,
+        hooks: app.hooks,
+        runtime: tokio::runtime::Handle::current(),
+        drain_timeout: app.drain_timeout,
+        grace: app.grace,
+        #[cfg(feature = "actuator")]
+        started: std::time::SystemTime::now(),
+        #[cfg(feature = "actuator")]
+        actuator: actuator.as_ref().map(Bound::address),
+        drained: watch::Sender::new(None),
+    });
+    slot.fill(&running);
+    #[cfg(feature = "actuator")]
+    serve(actuator, &running);
+    match launch(running.inner(), app.refusal).await {
+        Ok(()) => {
+            running.inner().hooks.started(&running).await;
+            Ok(running)
+        }
         Err(error) => {
-            // Whatever had begun ends before the error is seen.
-            let _ = running.close_or(std::future::ready(())).await;
+            // Whatever had begun ends before the error is seen, and nobody waits for handlers.
+            running.hurry();
+            running.hurry();
+            let _ = running.close().await;
             Err(error)
         }
     }
 }
 
+/// Serves health and metrics, and puts metrics together if they are to be shown.
+#[cfg(feature = "actuator")]
+fn serve(bound: Option<Bound>, running: &Running) {
+    let services = &running.inner().services;
+    if let Some(bound) = bound {
+        bound.serve(running, services);
+    }
+    if crate::actuator::installed().is_some() {
+        services.tasks.spawn(crate::actuator::upkeep(services.end.clone()));
+    }
+}
+
 /// Declares everything of every consumer, and only then lets the first one subscribe.
-async fn launch(running: &Running, on_refusal: OnRefusal) -> Result<(), Error> {
+async fn launch(running: &Inner, on_refusal: OnRefusal) -> Result<(), Error> {
     let mut refused = Vec::new();
-    for consumer in running.consumers() {
-        let Some(incarnation) = running.consume_link().up().await else {
+    for consumer in &running.consumers {
+        let Some(incarnation) = running.consume.up().await else {
             break;
         };
         if let Err(Refusal { declaration, error }) = consumer.declare(&incarnation).await {
@@ -87,13 +145,13 @@ async fn launch(running: &Running, on_refusal: OnRefusal) -> Result<(), Error> {
             OnRefusal::Degrade => refused.iter().for_each(|refusal| tracing::error!("{refusal}")),
         }
     }
-    let tasks: &TaskTracker = running.tasks();
-    for consumer in running.consumers() {
+    let tasks: &TaskTracker = &running.tasks;
+    for consumer in &running.consumers {
         tasks.spawn(Arc::clone(consumer).run());
     }
     tasks.close();
     let mut failed = Vec::new();
-    for consumer in running.consumers() {
+    for consumer in &running.consumers {
         let mut life = consumer.life();
         if let Ok(life) = life.wait_for(|life| *life != Life::Starting).await
             && let Life::Degraded { why } = &*life

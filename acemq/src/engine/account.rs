@@ -1,19 +1,23 @@
-//! The books of a consumer: what was delivered, and what each delivery became.
+//! The books of a consumer: what was delivered, where each delivery is, and what it became.
 
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
+use metrics::Gauge;
 use tokio::{sync::watch, time::Instant};
 
-use super::Outcome;
+use super::{Outcome, totals::Totals};
 
 /// How many deliveries are where, now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Present {
     /// Received, and before the gate: no handler has seen them.
     pub held: usize,
+    /// Past the gate and before their handler, such as while they are claimed.
+    pub starting: usize,
     /// In a handler.
     pub running: usize,
     /// Waiting in the consumer for their next try.
@@ -26,7 +30,37 @@ impl Present {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> usize {
-        self.held + self.running + self.waiting + self.settling
+        self.held + self.starting + self.running + self.waiting + self.settling
+    }
+
+    /// Those that a drain waits for: they change something, or are about to.
+    #[must_use]
+    pub fn busy(&self) -> usize {
+        self.starting + self.running + self.settling
+    }
+
+    fn of(&mut self, stage: Stage) -> &mut usize {
+        match stage {
+            Stage::Held => &mut self.held,
+            Stage::Starting => &mut self.starting,
+            Stage::Running => &mut self.running,
+            Stage::Waiting => &mut self.waiting,
+            Stage::Settling => &mut self.settling,
+        }
+    }
+}
+
+impl std::ops::Add for Present {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            held: self.held + other.held,
+            starting: self.starting + other.starting,
+            running: self.running + other.running,
+            waiting: self.waiting + other.waiting,
+            settling: self.settling + other.settling,
+        }
     }
 }
 
@@ -34,162 +68,261 @@ impl Present {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     Held,
+    Starting,
     Running,
     Waiting,
     Settling,
 }
 
-/// What became of all deliveries since the start.
+/// Why acemq itself gives a delivery back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GaveBack {
+    /// No handler has seen it.
+    Unstarted,
+    /// A shutdown ended its wait.
+    Waiting,
+    /// Its handler was told to stop, and did.
+    Stopped,
+    /// Its handler was told to stop, and did not.
+    Abandoned,
+    /// A store or a move failed.
+    Failed,
+}
+
+/// How a delivery ended for the books.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) outcome: Outcome,
+    /// Read when the outcome is that acemq gave it back.
+    pub(crate) gave_back: GaveBack,
+}
+
+/// A handler that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Oldest {
+    /// The id of its message, if that has one.
+    pub id: Option<String>,
+    /// How long it has been running.
+    pub age: Duration,
+}
+
+/// Everything that the books say, at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
-    /// Everything that came from the queue.
-    pub delivered: u64,
-    /// Accepted by the handler.
-    pub acked: u64,
-    /// Failed, and tried again.
-    pub retried: u64,
-    /// Given up by the policy.
-    pub dead_lettered: u64,
-    /// Refused by the handler or by a fatal error.
-    pub rejected: u64,
-    /// Set aside for a person.
-    pub parked: u64,
-    /// Given back by the handler.
-    pub released: u64,
-    /// Handled by somebody else at the time.
-    pub in_progress: u64,
-    /// Handled before.
-    pub duplicate: u64,
-    /// Given back by acemq.
-    pub requeued: u64,
-    /// Not settled before their channel was gone.
-    pub lost: u64,
+pub(crate) struct Snapshot {
+    pub(crate) totals: Totals,
+    pub(crate) present: Present,
+    /// Handlers that were given up, whatever became of their deliveries.
+    pub(crate) given_up: u64,
 }
 
-impl Totals {
-    /// All deliveries that have been settled.
-    #[must_use]
-    pub fn settled(&self) -> u64 {
-        self.acked
-            + self.retried
-            + self.dead_lettered
-            + self.rejected
-            + self.parked
-            + self.released
-            + self.in_progress
-            + self.duplicate
-            + self.requeued
-            + self.lost
-    }
-}
-
-impl std::ops::Add for Totals {
+impl std::ops::Add for Snapshot {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
         Self {
-            delivered: self.delivered + other.delivered,
-            acked: self.acked + other.acked,
-            retried: self.retried + other.retried,
-            dead_lettered: self.dead_lettered + other.dead_lettered,
-            rejected: self.rejected + other.rejected,
-            parked: self.parked + other.parked,
-            released: self.released + other.released,
-            in_progress: self.in_progress + other.in_progress,
-            duplicate: self.duplicate + other.duplicate,
-            requeued: self.requeued + other.requeued,
-            lost: self.lost + other.lost,
+            totals: self.totals + other.totals,
+            present: self.present + other.present,
+            given_up: self.given_up + other.given_up,
         }
     }
 }
 
-/// The books of one consumer.
+/// The books of one consumer. Under one lock, so that they add up at every moment.
 #[derive(Debug)]
 pub(crate) struct Account {
-    delivered: AtomicU64,
-    outcomes: [AtomicU64; Outcome::ALL.len()],
-    present: Mutex<Present>,
-    last_arrival: Mutex<Option<Instant>>,
+    books: Mutex<Books>,
     /// Told whenever something has changed, for those who wait for quiet.
     changed: watch::Sender<()>,
+    in_flight: Gauge,
 }
 
+#[derive(Debug, Default)]
+struct Books {
+    snapshot: Snapshot,
+    last_arrival: Option<Instant>,
+    last_settlement: Option<Instant>,
+    /// By the order of their start, so that the first is the oldest.
+    running: BTreeMap<u64, Started>,
+    started: u64,
+}
+
+#[derive(Debug)]
+struct Started {
+    at: Instant,
+    id: Option<String>,
+}
+
+/// The entry of a running handler; it is closed with the handler's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run(u64);
+
 impl Account {
-    pub(crate) fn new() -> Self {
-        Self {
-            delivered: AtomicU64::new(0),
-            outcomes: Default::default(),
-            present: Mutex::default(),
-            last_arrival: Mutex::default(),
-            changed: watch::Sender::new(()),
-        }
+    pub(crate) fn new(in_flight: Gauge) -> Self {
+        Self { books: Mutex::default(), changed: watch::Sender::new(()), in_flight }
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn arrived(&self) {
-        self.delivered.fetch_add(1, Ordering::Relaxed);
-        *self.last_arrival.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        self.present(|present| present.held += 1);
+        let mut books = self.books();
+        books.snapshot.totals.delivered += 1;
+        books.snapshot.present.held += 1;
+        books.last_arrival = Some(Instant::now());
     }
 
     pub(crate) fn moved(&self, from: Stage, to: Stage) {
         if from != to {
-            self.present(|present| {
-                *stage(present, from) = stage(present, from).saturating_sub(1);
-                *stage(present, to) += 1;
-            });
+            self.books().relocate(from, to);
+            self.tell();
         }
     }
 
-    pub(crate) fn settled(&self, from: Stage, outcome: Outcome) {
-        if let Some(counter) = self.outcomes.get(outcome as usize) {
-            counter.fetch_add(1, Ordering::Relaxed);
+    /// A handler begins.
+    pub(crate) fn began(&self, from: Stage, id: Option<&str>) -> Run {
+        let id = id.map(str::to_owned);
+        self.in_flight.increment(1.0);
+        let mut books = self.books();
+        books.relocate(from, Stage::Running);
+        let run = books.started;
+        books.started += 1;
+        books.running.insert(run, Started { at: Instant::now(), id });
+        Run(run)
+    }
+
+    /// A handler has ended; its delivery is being settled.
+    pub(crate) fn ended(&self, run: Run) {
+        let mut books = self.books();
+        if books.running.remove(&run.0).is_some() {
+            books.relocate(Stage::Running, Stage::Settling);
+            drop(books);
+            self.in_flight.decrement(1.0);
+            self.tell();
         }
-        self.present(|present| *stage(present, from) = stage(present, from).saturating_sub(1));
+    }
+
+    /// A handler that was told to stop is no longer waited for.
+    pub(crate) fn gave_up(&self) {
+        self.books().snapshot.given_up += 1;
+    }
+
+    pub(crate) fn settled(&self, from: Stage, end: End) {
+        let mut books = self.books();
+        books.snapshot.totals.count(end);
+        let count = books.snapshot.present.of(from);
+        *count = count.saturating_sub(1);
+        books.last_settlement = Some(Instant::now());
+        drop(books);
+        self.tell();
+    }
+
+    fn tell(&self) {
         if self.changed.receiver_count() > 0 {
             self.changed.send_replace(());
         }
     }
 
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.books().snapshot
+    }
+
     pub(crate) fn now(&self) -> Present {
-        *self.present.lock().unwrap_or_else(PoisonError::into_inner)
+        self.snapshot().present
     }
 
     pub(crate) fn last_arrival(&self) -> Option<Instant> {
-        *self.last_arrival.lock().unwrap_or_else(PoisonError::into_inner)
+        self.books().last_arrival
     }
 
-    pub(crate) fn changes(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
+    pub(crate) fn last_settlement(&self) -> Option<Instant> {
+        self.books().last_settlement
     }
 
-    pub(crate) fn totals(&self) -> Totals {
-        let of =
-            |outcome: Outcome| self.outcomes.get(outcome as usize).map_or(0, |counter| counter.load(Ordering::Relaxed));
-        Totals {
-            delivered: self.delivered.load(Ordering::Relaxed),
-            acked: of(Outcome::Acked),
-            retried: of(Outcome::Retried),
-            dead_lettered: of(Outcome::DeadLettered),
-            rejected: of(Outcome::Rejected),
-            parked: of(Outcome::Parked),
-            released: of(Outcome::Released),
-            in_progress: of(Outcome::InProgress),
-            duplicate: of(Outcome::Duplicate),
-            requeued: of(Outcome::Requeued),
-            lost: of(Outcome::Lost),
+    /// The handler that has been running for the longest time.
+    pub(crate) fn oldest(&self) -> Option<Oldest> {
+        let books = self.books();
+        let (_, oldest) = books.running.first_key_value()?;
+        Some(Oldest { id: oldest.id.clone(), age: oldest.at.elapsed() })
+    }
+
+    /// Waits until the books look so.
+    pub(crate) async fn until(&self, look: impl Fn(&Present) -> bool) {
+        let mut changes = self.changed.subscribe();
+        while !look(&self.now()) {
+            // The sender is here.
+            let _ = changes.changed().await;
         }
-    }
-
-    fn present(&self, change: impl FnOnce(&mut Present)) {
-        change(&mut self.present.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-fn stage(present: &mut Present, stage: Stage) -> &mut usize {
-    match stage {
-        Stage::Held => &mut present.held,
-        Stage::Running => &mut present.running,
-        Stage::Waiting => &mut present.waiting,
-        Stage::Settling => &mut present.settling,
+impl Books {
+    fn relocate(&mut self, from: Stage, to: Stage) {
+        let present = &mut self.snapshot.present;
+        let count = present.of(from);
+        *count = count.saturating_sub(1);
+        *present.of(to) += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STAGES: [Stage; 5] = [Stage::Held, Stage::Starting, Stage::Running, Stage::Waiting, Stage::Settling];
+    const GAVE_BACK: [GaveBack; 5] =
+        [GaveBack::Unstarted, GaveBack::Waiting, GaveBack::Stopped, GaveBack::Abandoned, GaveBack::Failed];
+
+    proptest! {
+        #[test]
+        fn at_every_moment_the_parts_add_up_to_what_was_delivered(
+            steps in prop::collection::vec((0_usize..4, 0_usize..16, 0_usize..10, 0_usize..5), 0..200)
+        ) {
+            let account = Account::new(Gauge::noop());
+            let mut here: Vec<(Stage, Option<Run>)> = Vec::new();
+            for (what, which, outcome, to) in steps {
+                let at = if here.is_empty() { 0 } else { which % here.len() };
+                match what {
+                    0 => {
+                        account.arrived();
+                        here.push((Stage::Held, None));
+                    }
+                    1 if !here.is_empty() => {
+                        let (stage, run) = here.remove(at);
+                        let stage = run.map_or(stage, |run| { account.ended(run); Stage::Settling });
+                        let end = End { outcome: Outcome::ALL[outcome], gave_back: GAVE_BACK[to] };
+                        account.settled(stage, end);
+                    }
+                    2 if !here.is_empty() && here[at].1.is_none() => {
+                        let run = account.began(here[at].0, Some("id"));
+                        here[at] = (Stage::Running, Some(run));
+                    }
+                    3 if !here.is_empty() && here[at].1.is_none() && STAGES[to] != Stage::Running => {
+                        account.moved(here[at].0, STAGES[to]);
+                        here[at].0 = STAGES[to];
+                    }
+                    _ => {}
+                }
+                let Snapshot { totals, present, .. } = account.snapshot();
+                prop_assert_eq!(present.total(), here.len());
+                prop_assert_eq!(totals.delivered, totals.settled() + u64::try_from(present.total()).unwrap());
+                prop_assert_eq!(present.running > 0, account.oldest().is_some());
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_handler_is_the_one_that_began_first() {
+        let account = Account::new(Gauge::noop());
+        account.arrived();
+        account.arrived();
+        let first = account.began(Stage::Held, Some("first"));
+        tokio::time::advance(Duration::from_secs(7)).await;
+        account.began(Stage::Held, None);
+        assert_eq!(account.oldest(), Some(Oldest { id: Some("first".to_owned()), age: Duration::from_secs(7) }));
+        account.ended(first);
+        assert_eq!(account.oldest(), Some(Oldest { id: None, age: Duration::ZERO }));
     }
 }

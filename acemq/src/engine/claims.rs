@@ -1,10 +1,12 @@
 //! The claim of one delivery: taken, renewed while the handler runs, confirmed or released.
 
-use std::{sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures_util::FutureExt;
 
 use super::Facts;
 use crate::{
-    handler::{Ack, Context},
+    handler::{Ack, Context, panic_text},
     idempotency::{Claim, ClaimStore, Fenced, Scope, StoreError, Token},
     registry::{Idempotent, Scoped},
 };
@@ -43,10 +45,17 @@ impl Claims {
     pub(crate) fn of(&self, context: &Context, facts: &mut Facts) -> Option<Held> {
         let id = match self.settings.key {
             None => context.envelope().id().map(str::to_owned),
-            Some(key) => match key(context) {
-                Ok(key) => Some(key).filter(|key| !key.is_empty()),
-                Err(error) => {
+            // It runs code of the user, who may have written a panic.
+            Some(key) => match std::panic::catch_unwind(AssertUnwindSafe(|| key(context))) {
+                Ok(Ok(key)) => Some(key).filter(|key| !key.is_empty()),
+                Ok(Err(error)) => {
                     facts.unfit = Some(Ack::undecodable(&error));
+                    None
+                }
+                Err(payload) => {
+                    let text = panic_text(payload);
+                    facts.unfit =
+                        Some(Ack::poison(format!("the key of the message cannot be read: it panicked: {text}")));
                     None
                 }
             },
@@ -65,7 +74,7 @@ impl Held {
     pub(crate) async fn claim(&self) -> Result<Claim, StoreError> {
         let lease = self.claims.settings.claim;
         // One answer at most: a delivery that cannot be claimed goes back and is not in a hurry.
-        answered(self.claims.store.claim(&self.key, &self.token, lease)).await
+        answered(async { self.claims.store.claim(&self.key, &self.token, lease).await }).await
     }
 
     /// Marks the message as handled; an error is a store that could not be told in a few tries.
@@ -73,7 +82,7 @@ impl Held {
         let mut tries = 1;
         loop {
             let retention = self.claims.settings.retention;
-            match answered(self.claims.store.confirm(&self.key, &self.token, retention)).await {
+            match answered(async { self.claims.store.confirm(&self.key, &self.token, retention).await }).await {
                 Err(_) if tries < TRIES => {
                     tokio::time::sleep(Duration::from_millis(200) * tries).await;
                     tries += 1;
@@ -85,7 +94,7 @@ impl Held {
 
     /// Frees the key; a store that cannot be told lets the lease end.
     pub(crate) async fn release(&self) {
-        if let Err(error) = answered(self.claims.store.release(&self.key, &self.token)).await {
+        if let Err(error) = answered(async { self.claims.store.release(&self.key, &self.token).await }).await {
             tracing::warn!(%error, "a claim could not be released; its lease ends by itself");
         }
     }
@@ -96,7 +105,7 @@ impl Held {
         let mut ends = tokio::time::Instant::now() + lease;
         loop {
             tokio::time::sleep(lease / 3).await;
-            match answered(self.claims.store.renew(&self.key, &self.token, lease)).await {
+            match answered(async { self.claims.store.renew(&self.key, &self.token, lease).await }).await {
                 Ok(Fenced::Held) => ends = tokio::time::Instant::now() + lease,
                 // A store that is away for a moment takes no lease from anybody; one past its end may be taken.
                 Err(_) if tokio::time::Instant::now() < ends => {}
@@ -106,8 +115,12 @@ impl Held {
     }
 }
 
+/// The answer of a store, which may be the user's own: one that panics or says nothing is one that cannot be reached.
 async fn answered<T>(asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-    tokio::time::timeout(ANSWER, asked)
-        .await
-        .unwrap_or_else(|_| Err(StoreError::Unreachable { why: format!("no answer within {ANSWER:?}") }))
+    let why = match tokio::time::timeout(ANSWER, AssertUnwindSafe(asked).catch_unwind()).await {
+        Ok(Ok(answer)) => return answer,
+        Ok(Err(payload)) => format!("it panicked: {}", panic_text(payload)),
+        Err(_) => format!("no answer within {ANSWER:?}"),
+    };
+    Err(StoreError::Unreachable { why })
 }

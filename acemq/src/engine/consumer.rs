@@ -15,7 +15,7 @@ use super::{
     claims::Claims,
     driver::{Origin, drive},
     gate::Gate,
-    link::{Incarnation, Link},
+    link::{self, Incarnation, Link},
     machine::{ClaimRules, Rules},
 };
 use crate::{
@@ -29,6 +29,9 @@ use crate::{
 
 /// A subscription that lived this long was a success, and its loss is met with a try at once.
 const SETTLED_AFTER: Duration = Duration::from_secs(10);
+
+/// How often at most a consumer declares again what a move found missing.
+const MEND_EVERY: Duration = Duration::from_secs(10);
 
 /// How long the deliveries of a closing channel may take to come to rest after their handlers were abandoned.
 const REST: Duration = Duration::from_secs(1);
@@ -76,6 +79,8 @@ pub(crate) struct Consumer {
     last: Mutex<Last>,
     /// The deliveries on their way, those of a lost channel among them: their handlers run on, and a close waits for them.
     deliveries: TaskTracker,
+    /// When what it needs was last declared because something was missing; held while it is being declared.
+    mended: tokio::sync::Mutex<Option<Instant>>,
 }
 
 /// Whether the consumer receives messages.
@@ -139,7 +144,7 @@ impl Consumer {
             scope,
             claims,
             gate: Gate::new(spec.concurrency.min(spec.prefetch).max(1)),
-            account: Account::new(),
+            account: Account::new(ConsumerTelemetry::in_flight(&queue)),
             jitter: Jitter::random(),
             phase,
             telemetry: ConsumerTelemetry::new(&queue),
@@ -149,6 +154,7 @@ impl Consumer {
             life: watch::Sender::new(Life::Starting),
             last: Mutex::default(),
             deliveries: TaskTracker::new(),
+            mended: tokio::sync::Mutex::default(),
             queue,
             registration,
         }
@@ -174,6 +180,27 @@ impl Consumer {
         Ok(())
     }
 
+    /// Declares again what somebody deleted while the consumer was subscribed: without a place for it, a message that has to
+    /// be set aside would go round for ever. A declaration that is refused leaves things as they are.
+    pub(crate) async fn mend(&self) {
+        // Whoever finds it locked is one of many that miss the same queue, and tries its move again in a moment.
+        let Ok(mut mended) = self.mended.try_lock() else { return };
+        if mended.is_some_and(|at| at.elapsed() < MEND_EVERY) {
+            return;
+        }
+        let Some(incarnation) = self.consume.current() else { return };
+        match self.declare(&incarnation).await {
+            Ok(()) => tracing::warn!(consumer = %self.name, queue = %self.queue, "what was missing is declared again"),
+            Err(Refusal { declaration, error }) => tracing::error!(
+                consumer = %self.name,
+                queue = %self.queue,
+                "what is missing cannot be declared: {error}; {}",
+                topology::remedy(&declaration, &error)
+            ),
+        }
+        *mended = Some(Instant::now());
+    }
+
     /// Consumes until the application closes; whatever ends a subscription, another one follows.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut backoff = Backoff::new();
@@ -183,7 +210,7 @@ impl Consumer {
             // At the start the application has declared everything of every consumer.
             let why = match if first { Ok(()) } else { self.declare(&incarnation).await } {
                 Ok(()) => match self.subscribe(&incarnation).await {
-                    Ok(subscription) => self.consume(subscription).await,
+                    Ok(subscription) => self.consume(&incarnation, subscription).await,
                     Err(error) => Some(error.to_string()),
                 },
                 Err(Refusal { declaration, error }) => {
@@ -239,8 +266,10 @@ impl Consumer {
     }
 
     /// Takes deliveries until the subscription ends; says why, or nothing at a shutdown.
-    async fn consume(self: &Arc<Self>, subscription: Subscription) -> Option<String> {
+    async fn consume(self: &Arc<Self>, incarnation: &Incarnation, subscription: Subscription) -> Option<String> {
         let Subscription { mut deliveries, channel } = subscription;
+        // A stream that a client library forgot to end must not leave a consumer that looks alive.
+        let mut gone = std::pin::pin!(link::lost(&*incarnation.connection));
         let lost = CancellationToken::new();
         let origin = Origin { channel, lost: lost.clone() };
         // However this ends, what waits for the channel must not wait on.
@@ -251,6 +280,7 @@ impl Consumer {
                 biased;
                 () = self.phase.closing.cancelled() => break None,
                 item = deliveries.next() => item,
+                why = &mut gone => break Some(why),
             };
             match item {
                 Some(Ok(incoming)) => {
@@ -264,12 +294,15 @@ impl Consumer {
                 }
             }
         };
-        if why.is_some() {
+        if let Some(why) = &why {
             lost.cancel();
+            // Before the farewell to the channel, which may take its time.
+            self.degrade(why.clone());
         } else {
             origin.channel.cancel().await;
             // What the broker had already sent goes back, unseen by any handler.
-            while let Some(Ok(incoming)) = deliveries.next().await {
+            let mut rest = std::pin::pin!(deliveries.by_ref().take_until(gone));
+            while let Some(Ok(incoming)) = rest.next().await {
                 self.account.arrived();
                 let place = self.gate.queue();
                 self.deliveries.spawn(drive(Arc::clone(self), origin.clone(), incoming, place));

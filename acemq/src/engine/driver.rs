@@ -10,12 +10,13 @@ use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    account::Stage,
+    account::{End, GaveBack, Stage},
     claims::Held,
     consumer::Consumer,
     gate::{Place, Slot},
     hop::{self, Remarks},
-    machine::{Effect, Event, Facts, Machine, Move, Outcome},
+    inside,
+    machine::{Effect, Event, Facts, Machine, Move, Note, Outcome, Target},
 };
 use crate::{
     envelope::Envelope,
@@ -44,7 +45,11 @@ struct Driver {
     cancel: CancellationToken,
     slot: Option<Slot>,
     stage: Stage,
+    /// Whether it came to its end.
+    ended: bool,
     handled_for: Option<Duration>,
+    /// Why the delivery goes back, if it does and the reason is known.
+    gave_back: Option<GaveBack>,
 }
 
 /// Takes a delivery from its arrival to its settlement.
@@ -54,7 +59,10 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
         biased;
         () = consumer.phase.closing.cancelled() => None,
         () = origin.lost.cancelled() => None,
-        slot = place.slot() => Some(slot),
+        slot = place.pass(
+            || consumer.account.moved(Stage::Held, Stage::Starting),
+            || consumer.account.moved(Stage::Starting, Stage::Held),
+        ) => Some(slot),
     };
     let Some(slot) = slot else {
         // No handler has seen it: back as it came.
@@ -62,7 +70,10 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
             Settled::Done => Outcome::Requeued,
             Settled::Gone => Outcome::Lost,
         };
-        consumer.account.settled(Stage::Held, outcome);
+        let kind = Envelope::read(&incoming.properties, &incoming.routing_key);
+        let kind = kind.as_ref().map_or(&*incoming.routing_key, Envelope::kind);
+        consumer.telemetry.returned(kind, outcome);
+        consumer.account.settled(Stage::Held, End { outcome, gave_back: GaveBack::Unstarted });
         return;
     };
     let (envelope, unfit) = match Envelope::read(&incoming.properties, &incoming.routing_key) {
@@ -97,10 +108,25 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
         claim,
         cancel,
         slot: Some(slot),
-        stage: Stage::Held,
+        stage: Stage::Starting,
+        ended: false,
         handled_for: None,
+        gave_back: None,
     };
     driver.run(facts).await;
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // A panic that nothing caught, or the end of the runtime: the delivery must neither stay out nor be counted for ever.
+        if !self.ended {
+            let outcome = match self.origin.channel.settle(self.tag, Verdict::Requeue) {
+                Settled::Done => Outcome::Requeued,
+                Settled::Gone => Outcome::Lost,
+            };
+            self.consumer.account.settled(self.stage, End { outcome, gave_back: GaveBack::Failed });
+        }
+    }
 }
 
 impl Driver {
@@ -109,6 +135,9 @@ impl Driver {
         let outcome = loop {
             if let Some(note) = step.note {
                 self.consumer.telemetry.note(&self.context, note);
+                if matches!(note, Note::MoveAbandoned(_)) {
+                    self.gave_back = Some(GaveBack::Failed);
+                }
             }
             if !matches!(step.effect, Effect::Claim | Effect::Run) {
                 // Only handlers take a slot; what waits or moves does not keep others from running.
@@ -117,10 +146,7 @@ impl Driver {
             let event = match step.effect {
                 Effect::Done(outcome) => break outcome,
                 Effect::Claim => self.claim().await,
-                Effect::Run => {
-                    self.enter(Stage::Running);
-                    self.handle().await
-                }
+                Effect::Run => self.handle().await,
                 Effect::Wait { delay, jitter } => {
                     self.enter(Stage::Waiting);
                     self.wait(delay, jitter).await
@@ -151,8 +177,18 @@ impl Driver {
             }
             step = machine.on(event);
         };
+        self.ended = true;
+        let end = End { outcome, gave_back: self.gave_back() };
+        self.consumer.account.settled(self.stage, end);
         self.consumer.telemetry.settled(&Settlement { context: &self.context, outcome, handled_for: self.handled_for });
-        self.consumer.account.settled(self.stage, outcome);
+    }
+
+    fn gave_back(&self) -> GaveBack {
+        self.gave_back.unwrap_or_else(|| match (self.consumer.phase.closing.is_cancelled(), self.handled_for) {
+            (true, None) => GaveBack::Unstarted,
+            (true, Some(_)) => GaveBack::Waiting,
+            (false, _) => GaveBack::Failed,
+        })
     }
 
     fn enter(&mut self, stage: Stage) {
@@ -203,11 +239,14 @@ impl Driver {
         Event::Released
     }
 
-    async fn wait(&self, delay: Duration, jitter: f64) -> Event {
+    async fn wait(&mut self, delay: Duration, jitter: f64) -> Event {
         let delay = self.consumer.jitter.apply(delay, jitter);
         tokio::select! {
             biased;
-            () = self.consumer.phase.closing.cancelled() => Event::WaitEnded,
+            () = self.consumer.phase.closing.cancelled() => {
+                self.gave_back = Some(GaveBack::Waiting);
+                Event::WaitEnded
+            }
             () = self.origin.lost.cancelled() => Event::WaitEnded,
             () = tokio::time::sleep(delay) => Event::Elapsed,
         }
@@ -215,12 +254,13 @@ impl Driver {
 
     /// Runs the handler in this task, so that whatever it does, panics included, ends in an event.
     async fn handle(&mut self) -> Event {
+        let run = self.consumer.account.began(self.stage, self.context.envelope().id());
         let started = Instant::now();
         let invoke = self.consumer.registration.invoke;
         let context = self.context.clone();
         // Inside the future, since the handler's first steps may panic too.
         let call = AssertUnwindSafe(async move { invoke(context).await }).catch_unwind();
-        let mut call = Box::pin(call);
+        let mut call = Box::pin(inside::a_handler_of(&self.consumer, call));
         let lease = async {
             match &self.claim {
                 Some(claim) => claim.renew_until_lost().await,
@@ -239,16 +279,20 @@ impl Driver {
             self.cancel.cancel();
             std::future::pending::<()>().await;
         };
+        let mut given_up = false;
         let event = tokio::select! {
             biased;
             returned = &mut call => match returned {
                 Ok(ack) => Event::Returned { ack, age: self.age() },
                 Err(payload) => {
-                    let ack = Ack::retry(format!("the handler panicked: {}", panic_text(&*payload)));
+                    let ack = Ack::retry(format!("the handler panicked: {}", panic_text(payload)));
                     Event::Returned { ack, age: self.age() }
                 }
             },
-            () = self.consumer.phase.abandon.cancelled() => Event::Interrupted,
+            () = self.consumer.phase.abandon.cancelled() => {
+                given_up = true;
+                Event::Interrupted
+            }
             () = deadline => {
                 let timeout = self.consumer.registration.spec.timeout.unwrap_or_default();
                 let ack = Ack::retry(format!("the handler took longer than {timeout:?}"));
@@ -257,11 +301,19 @@ impl Driver {
             () = watch => Event::Interrupted,
         };
         self.handled_for = Some(started.elapsed());
+        self.consumer.account.ended(run);
+        self.stage = Stage::Settling;
+        if given_up {
+            self.consumer.account.gave_up();
+            self.gave_back = Some(GaveBack::Abandoned);
+        } else if self.consumer.phase.cancel.is_cancelled() {
+            self.gave_back = Some(GaveBack::Stopped);
+        }
         // What the handler left behind may panic too, and a panic here would leave the delivery unsettled.
         match std::panic::catch_unwind(AssertUnwindSafe(move || drop(call))) {
             Ok(()) => event,
             Err(payload) => {
-                let ack = Ack::retry(format!("the handler panicked when it was dropped: {}", panic_text(&*payload)));
+                let ack = Ack::retry(format!("the handler panicked when it was dropped: {}", panic_text(payload)));
                 Event::Returned { ack, age: self.age() }
             }
         }
@@ -301,6 +353,14 @@ impl Driver {
             Ok(Routing::Returned { text }) => {
                 let queue = hop::target(&self.consumer.queue, copy.target);
                 tracing::warn!(consumer = %self.consumer.name, queue, text, "a queue is missing: the copy was returned");
+                // A source queue that is gone ends the subscription, and is declared with the next one.
+                if copy.target != Target::Source {
+                    tokio::select! {
+                        biased;
+                        () = self.consumer.mend() => {}
+                        () = self.consumer.phase.abandon.cancelled() => {}
+                    }
+                }
                 Event::Unroutable
             }
             Err(PublishError::Refused { why }) => {

@@ -1,7 +1,10 @@
 //! One connection that is kept open: whenever it is lost, another is opened.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -32,6 +35,7 @@ struct Inner {
     transport: Arc<dyn Transport>,
     role: Role,
     state: watch::Sender<State>,
+    generation: AtomicU64,
     last_error: Mutex<Option<String>>,
     closing: CancellationToken,
     tasks: TaskTracker,
@@ -58,6 +62,8 @@ pub(crate) struct LinkStatus {
     pub(crate) blocked: Option<String>,
     /// How long there has been no connection.
     pub(crate) down_for: Option<Duration>,
+    /// Which connection it is, or was, counted from 1.
+    pub(crate) generation: u64,
     pub(crate) last_error: Option<String>,
 }
 
@@ -74,6 +80,7 @@ impl Link {
             transport,
             role,
             state: watch::Sender::new(State::Up(first.clone())),
+            generation: AtomicU64::new(1),
             last_error: Mutex::new(None),
             closing: closing.clone(),
             tasks: TaskTracker::new(),
@@ -110,6 +117,11 @@ impl Link {
         }
     }
 
+    /// The transport, for what is shown of it.
+    pub(crate) fn transport(&self) -> &Arc<dyn Transport> {
+        &self.inner.transport
+    }
+
     pub(crate) fn status(&self) -> LinkStatus {
         let last_error = self.inner.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (open, blocked, down_for) = match &*self.inner.state.borrow() {
@@ -121,7 +133,8 @@ impl Link {
             State::Down { since } => (false, None, Some(since.elapsed())),
             State::Closed => (false, None, None),
         };
-        LinkStatus { open, blocked, down_for, last_error }
+        let generation = self.inner.generation.load(Ordering::Relaxed);
+        LinkStatus { open, blocked, down_for, generation, last_error }
     }
 
     /// Closes the connection and opens no other.
@@ -179,6 +192,7 @@ impl Inner {
             match result {
                 Ok(connection) => {
                     tracing::info!(role = ?self.role, generation, "connected again");
+                    self.generation.store(generation, Ordering::Relaxed);
                     let incarnation = Incarnation { connection, generation };
                     self.state.send_replace(State::Up(incarnation.clone()));
                     return Some(incarnation);
@@ -201,7 +215,7 @@ impl Inner {
 }
 
 /// Ends when a connection does, with the reason.
-async fn lost(connection: &dyn Connection) -> String {
+pub(super) async fn lost(connection: &dyn Connection) -> String {
     let mut states = connection.state();
     let closed = states.wait_for(|state| matches!(state, ConnectionState::Closed { .. })).await;
     match closed.as_deref() {

@@ -1,5 +1,6 @@
 //! What a consumer function may take and return.
 
+mod blocking;
 mod classify;
 mod context;
 mod extract;
@@ -7,6 +8,7 @@ mod message_type;
 mod outcome;
 mod scope;
 
+pub(crate) use blocking::{Holding, blocked};
 pub use classify::{Class, Classifier, Classify};
 pub use context::{Context, Delivered};
 pub use extract::{ExtractError, FromContext, FromMessage, Message, Raw, State, StateValue, Text};

@@ -1,6 +1,6 @@
 //! What a consumer function says about its message.
 
-use std::{borrow::Cow, error::Error, fmt, time::Duration};
+use std::{borrow::Cow, error::Error, fmt, panic::AssertUnwindSafe, time::Duration};
 
 use super::classify::{Class, class};
 use crate::envelope::DecodeError;
@@ -244,15 +244,20 @@ impl Error for Fatal {
     }
 }
 
-/// The text of a panic.
-pub(crate) fn panic_text(payload: &(dyn std::any::Any + Send)) -> Cow<'static, str> {
-    if let Some(text) = payload.downcast_ref::<&'static str>() {
-        Cow::Borrowed(text)
+/// The text of a panic. What was thrown may panic once more when it is dropped; that is the end of it.
+pub(crate) fn panic_text(payload: Box<dyn std::any::Any + Send>) -> Cow<'static, str> {
+    let text = if let Some(text) = payload.downcast_ref::<&'static str>() {
+        Cow::Borrowed(*text)
     } else if let Some(text) = payload.downcast_ref::<String>() {
         Cow::Owned(text.clone())
     } else {
         Cow::Borrowed("a panic without a text")
+    };
+    if let Err(again) = std::panic::catch_unwind(AssertUnwindSafe(move || drop(payload))) {
+        // A third one would meet nobody who catches it.
+        std::mem::forget(again);
     }
+    text
 }
 
 #[cfg(test)]

@@ -142,6 +142,13 @@ impl Proxy {
         self.end_after_bytes(direction, bytes, End::Fin);
     }
 
+    /// Takes back [`Proxy::reset_mid_write`] and [`Proxy::end_after_bytes`] where they have not struck yet.
+    pub fn disarm(&self) {
+        for direction in [Direction::ToServer, Direction::ToClient] {
+            self.shared.lane(direction).disarm();
+        }
+    }
+
     /// Passes nothing on in `direction`, on open and new connections; nothing is lost, [`Proxy::resume`] goes on.
     ///
     /// To both sides it looks like a network that lost its route: no error, no answer, and a sender whose buffers

@@ -40,6 +40,10 @@ pub(super) struct Lane {
 }
 
 impl Lane {
+    pub(super) fn disarm(&self) {
+        *lock(&self.limit) = None;
+    }
+
     /// How many of the next `length` bytes may pass, and how the connection ends after them, if it does.
     fn admit(&self, length: usize) -> (usize, Option<End>) {
         let mut limit = lock(&self.limit);

@@ -73,7 +73,7 @@ pub async fn vhost(node: &'static Node) -> String {
 /// Writes one test for each RabbitMQ version, as a module of the given name with the tests `rabbitmq_3` and
 /// `rabbitmq_4`; each gets the [`shared`] node of its version and is left out only by `ACEMQ_TEST_WITHOUT`.
 ///
-/// ```no_run
+/// ```text
 /// use acemq_tests::rabbitmq::Node;
 ///
 /// acemq_tests::on_each_rabbitmq! {

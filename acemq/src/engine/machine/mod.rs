@@ -201,6 +201,10 @@ impl Machine {
         match claim {
             Claim::Claimed => {
                 self.claimed = true;
+                if self.closing() {
+                    // No handler begins after the close: what was claimed meanwhile goes back, and is free.
+                    return self.free(Ending::Requeue { pause: Duration::ZERO, outcome: Outcome::Requeued });
+                }
                 self.state = State::Running;
                 Effect::Run.into()
             }

@@ -8,6 +8,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll},
+    time::Duration,
 };
 
 use futures_util::{FutureExt, Stream, StreamExt, future::BoxFuture};
@@ -16,7 +17,11 @@ use lapin::{
     options::{BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions},
     types::{FieldTable, ShortString},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{MissedTickBehavior, interval},
+};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::{
     convert,
@@ -30,6 +35,9 @@ use crate::transport::{Channel, ChannelLost, DeclareError, Incoming, Settled, Su
 /// How many settlements are written at once at most. The broker's prefetch window moves with every flush, so a flush waits
 /// for nothing: it takes what is there.
 const FLUSH: usize = 64;
+
+/// How often a channel is looked at whose end nobody told.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Opens a channel and consumes on it. Runs on the background runtime.
 pub(super) async fn subscribe(shared: Arc<Shared>, wanted: Subscribe) -> Result<Subscription, DeclareError> {
@@ -60,9 +68,11 @@ pub(super) async fn subscribe(shared: Arc<Shared>, wanted: Subscribe) -> Result<
         shared: Arc::clone(&shared),
         delivered: AtomicU64::new(0),
         ended_here: AtomicBool::new(false),
+        gone: CancellationToken::new(),
     });
     shared.spawn(settle_all(Arc::clone(&common), queue));
-    let deliveries = Deliveries { consumer, common: Arc::clone(&common), over: false };
+    let gone = Box::pin(common.gone.clone().cancelled_owned());
+    let deliveries = Deliveries { consumer, common: Arc::clone(&common), gone, over: false };
     Ok(Subscription { deliveries: deliveries.boxed(), channel: Arc::new(RabbitChannel { common, commands, tag }) })
 }
 
@@ -74,11 +84,14 @@ struct Common {
     delivered: AtomicU64,
     /// Whether an end of the stream is no news.
     ended_here: AtomicBool,
+    /// Cancelled when the channel is seen to be gone.
+    gone: CancellationToken,
 }
 
 struct Deliveries {
     consumer: Consumer,
     common: Arc<Common>,
+    gone: Pin<Box<WaitForCancellationFutureOwned>>,
     over: bool,
 }
 
@@ -102,7 +115,16 @@ impl Stream for Deliveries {
             if this.over {
                 return Poll::Ready(None);
             }
-            let item = std::task::ready!(this.consumer.poll_next_unpin(cx));
+            let Poll::Ready(item) = this.consumer.poll_next_unpin(cx) else {
+                // lapin does not end every stream of a connection that is reset in the middle of a delivery.
+                std::task::ready!(this.gone.as_mut().poll(cx));
+                if this.common.ended_here.load(Ordering::Acquire) {
+                    this.over = true;
+                    continue;
+                }
+                let fault = Fault::connection("the channel ended");
+                return Poll::Ready(Some(Err(this.lost(&fault))));
+            };
             let open = this.common.channel.status().connected();
             match item {
                 // What a lost channel had buffered can no longer be settled, and comes again on the next one.
@@ -132,6 +154,10 @@ enum Command {
 /// Owns the delivery tags of a channel: everything that is settled on it goes through here, in order.
 async fn settle_all(common: Arc<Common>, mut commands: mpsc::UnboundedReceiver<Command>) {
     let stop = common.shared.stop.clone();
+    // However this task ends, nothing more comes.
+    let _gone = common.gone.clone().drop_guard();
+    let mut look = interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut tags = Tags::default();
     let mut frames = Vec::with_capacity(FLUSH);
     let mut batch = Vec::with_capacity(FLUSH);
@@ -140,6 +166,12 @@ async fn settle_all(common: Arc<Common>, mut commands: mpsc::UnboundedReceiver<C
             biased;
             taken = commands.recv_many(&mut batch, FLUSH) => taken,
             () = stop.cancelled() => return,
+            _ = look.tick() => {
+                if !common.channel.status().connected() {
+                    return;
+                }
+                continue;
+            }
         };
         if taken == 0 {
             break;

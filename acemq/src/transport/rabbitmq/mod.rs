@@ -1,6 +1,6 @@
 //! RabbitMQ, by lapin.
 //!
-//! One [`Connection`](crate::transport::Connection) is one lapin connection without lapin's own recovery: when it is lost
+//! One [`Connection`] is one lapin connection without lapin's own recovery: when it is lost
 //! it stays lost, and whoever needs one opens another. All of it, heartbeats included, runs on a small runtime of its own,
 //! so that nothing that blocks the application's threads can cost a connection. What acemq adds to lapin, because a
 //! message could be lost or a connection be wedged without it:

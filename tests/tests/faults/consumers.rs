@@ -1,0 +1,41 @@
+//! The consumers of the cases; their scripts come with the application's state.
+
+use acemq::{Ack, Context, Raw, State, consumer};
+
+use super::scene::Script;
+
+#[consumer(queue = "short", declare = quorum, retry = fixed(3, "1s"))]
+pub(crate) async fn short(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
+    script.run(&raw.0, context).await
+}
+
+#[consumer(queue = "long", declare = quorum, retry = fixed(4, "1m"))]
+pub(crate) async fn long(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
+    script.run(&raw.0, context).await
+}
+
+#[consumer(queue = "once", declare = quorum, retry = none)]
+pub(crate) async fn once(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
+    script.run(&raw.0, context).await
+}
+
+#[consumer(queue = "plain", declare = classic, retry = fixed(3, "1s"))]
+pub(crate) async fn plain(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
+    script.run(&raw.0, context).await
+}
+
+#[consumer(queue = "endless", declare = quorum)]
+pub(crate) async fn endless(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
+    script.run(&raw.0, context).await
+}
+
+#[consumer(queue = "claimed", declare = quorum, retry = fixed(3, "1s"), idempotent)]
+pub(crate) async fn claimed(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
+    script.run(&raw.0, context).await
+}
+
+/// Expects its queue and does not declare it.
+#[consumer(queue = "theirs")]
+pub(crate) async fn theirs(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
+    script.run(&raw.0, context).await
+}

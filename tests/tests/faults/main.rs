@@ -1,0 +1,8 @@
+//! What goes wrong in the field, case by case; each test is one sentence about what is right then.
+
+mod connection;
+mod consumer;
+mod consumers;
+mod hop;
+mod panics;
+mod scene;
