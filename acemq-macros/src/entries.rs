@@ -150,12 +150,13 @@ impl Table {
             return entries.malformed.push(name.to_owned());
         }
         if entries.positional.len() >= self.positional {
-            let what = match self.of {
-                None => "an option".to_owned(),
-                Some(of) if self.positional == 0 => format!("a setting of `{of}`"),
-                Some(of) => format!("a named setting of `{of}` after the first {}", self.positional),
+            let names = list(self.names().skip(self.positional));
+            let sentence = match self.of {
+                None => format!("expected an option: {names}"),
+                Some(of) if self.positional == 0 => format!("expected a setting of `{of}`: {names}"),
+                Some(of) => format!("after the first {} a setting of `{of}` has a name: {names}", self.positional),
             };
-            return errors.on(part, format_args!("expected {what}: {}", list(self.names())));
+            return errors.on(part, sentence);
         }
         if !entries.named.is_empty() {
             return errors.on(part, "a value without a name stands before the named settings");

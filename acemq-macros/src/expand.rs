@@ -21,8 +21,7 @@ pub(crate) fn expand(options: &Options, function: &Function, handler: &Handler) 
     let names = Names::beside(name, options.krate.as_ref());
     let conditions = function.conditions();
     let docs = docs::of(options);
-    // A consumer is `async` because acemq asks for it.
-    let unused_async = options.blocking.is_none().then(|| quote!(#[allow(clippy::unused_async)]));
+    let asked_for = docs::asked_for(options);
     let imports = names.imports();
     let (acemq, constant) = (names.acemq(), names.item("REGISTRATION"));
     let target = Target { call: quote!(#name), name, spoken: spoken(name), service: None };
@@ -30,12 +29,12 @@ pub(crate) fn expand(options: &Options, function: &Function, handler: &Handler) 
     quote! {
         #(#attributes)*
         #docs
-        #unused_async
+        #asked_for
         #rest
 
         #(#conditions)*
         #[doc(hidden)]
-        #[allow(non_camel_case_types, dead_code)]
+        #[allow(non_camel_case_types, dead_code, clippy::exhaustive_structs)]
         #visibility struct #name {}
 
         #(#conditions)*
@@ -116,7 +115,8 @@ impl Expansion<'_> {
         let (key, context, message) = (self.names.item("key"), local("context"), local("message"));
         let (value, error) = (local("value"), local("error"));
         let read = self.read(&quote!(#context));
-        let called = blame::call(quote!(#acemq::key), quote!(#path(&#message)), path);
+        let called = blame::call(quote!(#path), quote!(&#message), path);
+        let called = blame::call(quote!(#acemq::key), called, path);
         Some(quote! {
             fn #key(#context: &#acemq::Context) -> #acemq::Result<#acemq::String, #acemq::DecodeError> {
                 let #message = match #read {
@@ -145,11 +145,11 @@ impl Expansion<'_> {
         let steps = self.steps();
         let place = self.target.name.span();
         // What is wrong with the whole call, such as a future that cannot change threads, is shown on the function's name.
-        let future = blame::at(quote!(async move), place);
-        let body = blame::at(quote!({ #steps }), place);
+        let future = blame::at(quote!(async move { #steps }), place);
+        let call = blame::at(quote!(#acemq::call(#future)), place);
         quote! {
             fn #invoke(#context: #acemq::Context) -> #acemq::Call {
-                #acemq::call(#future #body)
+                #call
             }
         }
     }

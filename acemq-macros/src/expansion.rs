@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{ItemFn, Meta};
 
@@ -35,24 +35,7 @@ fn expanded(source: &str) -> TokenStream {
     consumer(list.tokens, &function.to_token_stream())
 }
 
-/// The tokens without the commas that only a formatter puts, as text.
-fn plain(tokens: TokenStream) -> String {
-    fn strip(tokens: TokenStream) -> TokenStream {
-        let mut tokens: Vec<TokenTree> = tokens
-            .into_iter()
-            .map(|token| match token {
-                TokenTree::Group(group) => TokenTree::Group(Group::new(group.delimiter(), strip(group.stream()))),
-                other => other,
-            })
-            .collect();
-        if matches!(tokens.last(), Some(TokenTree::Punct(mark)) if mark.as_char() == ',') {
-            tokens.pop();
-        }
-        tokens.into_iter().collect()
-    }
-    strip(Group::new(Delimiter::None, tokens).stream()).to_string()
-}
-
+/// The tokens as a person would lay them out; rustfmt comes with the toolchain.
 fn formatted(tokens: &TokenStream) -> String {
     let mut rustfmt = Command::new("rustfmt")
         .args(["--edition=2024", "--config=max_width=100"])
@@ -68,16 +51,14 @@ fn formatted(tokens: &TokenStream) -> String {
 fn the_expansion_on_the_page_is_the_one_of_the_macro() {
     let mut page_text = fs::read_to_string(page()).unwrap();
     let [source, shown] = <[_; 2]>::try_from(blocks(&page_text)).unwrap();
-    let expected = expanded(&page_text[source]);
+    let expected = formatted(&expanded(&page_text[source]));
     if std::env::var_os("EXPANSION").is_some_and(|wish| wish == "overwrite") {
-        page_text.replace_range(shown, &formatted(&expected));
+        page_text.replace_range(shown, &expected);
         fs::write(page(), page_text).unwrap();
         return;
     }
-    let shown: TokenStream = page_text[shown].parse().unwrap();
     assert_eq!(
-        plain(shown),
-        plain(expected),
+        page_text[shown], expected,
         "`EXPANSION=overwrite cargo test -p acemq-macros` writes the page anew; read it"
     );
 }

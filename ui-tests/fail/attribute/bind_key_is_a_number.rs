@@ -1,4 +1,4 @@
-// says: `bind` takes a string, as in `bind = ("orders", "order.placed")`
+// says: the exchange and the routing key are strings, as in `bind = ("orders", "order.placed")`
 use acemq::{Raw, consumer};
 
 #[consumer(queue = "orders", bind = ("orders", 7))]

@@ -1,4 +1,4 @@
-// says: expected a named setting of `fixed` after the first 2: `attempts`, `delay`, `jitter`, `give_up_after` or `wait_in_broker_from`
+// says: after the first 2 a setting of `fixed` has a name: `jitter`, `give_up_after` or `wait_in_broker_from`
 use acemq::{Raw, consumer};
 
 #[consumer(queue = "orders", retry = fixed(3, "1s", "1m"))]
