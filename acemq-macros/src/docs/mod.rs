@@ -29,9 +29,10 @@ pub(crate) fn attach(attributes: &mut Vec<Attribute>, options: &Options) {
 
 /// What acemq itself asks for, so that no linter holds it against a function: to be `async`, or to own its arguments.
 pub(crate) fn asked_for(options: &Options) -> TokenStream {
-    match options.blocking {
-        None => quote!(#[allow(clippy::unused_async)]),
-        Some(_) => quote!(#[allow(clippy::needless_pass_by_value)]),
+    if options.blocking.is_some() {
+        quote!(#[allow(clippy::needless_pass_by_value)])
+    } else {
+        quote!(#[allow(clippy::unused_async)])
     }
 }
 
