@@ -25,9 +25,11 @@ pub(crate) fn attach(attributes: &mut Vec<Attribute>, options: &Options) {
     let (text, asked_for) = (describe(options), asked_for(options));
     attributes.push(parse_quote!(#[doc = #text]));
     attributes.push(parse_quote!(#asked_for));
+    attributes.push(parse_quote!(#[allow(clippy::unused_self)]));
 }
 
-/// What acemq itself asks for, so that no linter holds it against a function: to be `async`, or to own its arguments.
+/// What acemq itself asks for, so that no linter holds it against a function: to be `async`, or to own its arguments; a
+/// method, to take `&self`.
 pub(crate) fn asked_for(options: &Options) -> TokenStream {
     if options.blocking.is_some() {
         quote!(#[allow(clippy::needless_pass_by_value)])

@@ -17,7 +17,8 @@ impl Shop {
     async fn take_back(&self, _: Raw) {}
 }
 
-fn main() {
+#[test]
+fn compiles_and_registers() {
     let _ = (App::new().consumer::<orders>(), Shop);
     let queues: Vec<&str> = Shop::REGISTRATIONS.iter().map(|found: &Registration| found.spec.queue).collect();
     assert_eq!(queues, ["sales", "returns"]);

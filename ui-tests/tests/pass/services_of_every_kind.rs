@@ -48,10 +48,15 @@ impl far::Other {
     async fn handle(&self, _: acemq::Raw) {}
 }
 
-fn main() {
+#[test]
+fn compiles_and_registers() {
     assert_eq!(Shop::<u64>::helper(), 3);
     assert_eq!(<Shop<u64>>::REGISTRATIONS.len(), 2);
-    assert!(<Shop<u64>>::REGISTRATIONS[0].name.ends_with("::Shop<u64>::sell"), "{}", <Shop<u64>>::REGISTRATIONS[0].name);
+    assert!(
+        <Shop<u64>>::REGISTRATIONS[0].name.ends_with("::Shop<u64>::sell"),
+        "{}",
+        <Shop<u64>>::REGISTRATIONS[0].name
+    );
     assert_eq!(far::Other::REGISTRATIONS.len(), 1);
     let _ = (Shop { sold: Mutex::new(0u64) }, far::Other);
 }

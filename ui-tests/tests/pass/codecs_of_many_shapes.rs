@@ -35,4 +35,5 @@ async fn generic(_: Vec<u8>) {}
 #[consumer(queue = "nested", codec = Wrapped<Wrapped<Json, u8>, Vec<(u8, fn() -> u8)>>, prefetch = 3)]
 async fn nested(_: Vec<u8>) {}
 
-fn main() {}
+#[test]
+fn compiles_and_registers() {}

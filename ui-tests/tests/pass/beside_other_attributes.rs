@@ -1,7 +1,7 @@
 #![deny(warnings, missing_docs)]
 //! Documented.
 
-use acemq::{Raw, consumer, registry};
+use acemq::{Raw, consumer};
 
 /// Documented, and instrumented below.
 #[consumer(queue = "below")]
@@ -19,7 +19,7 @@ pub async fn above(_: Raw) -> Result<(), std::io::Error> {
 
 #[consumer(queue = "many")]
 /// Documented below.
-#[must_use]
+#[must_use = "it says whether it worked"]
 #[inline(never)]
 #[allow(clippy::unused_async)]
 pub async fn many(#[allow(unused_variables)] raw: Raw) -> Result<(), std::io::Error> {
@@ -31,6 +31,7 @@ pub async fn many(#[allow(unused_variables)] raw: Raw) -> Result<(), std::io::Er
 #[doc(hidden)]
 pub async fn old(_: Raw) {}
 
-fn main() {
-    assert_eq!(registry::collected().len(), 4);
+#[test]
+fn compiles_and_registers() {
+    assert_eq!(super::registered(file!()).len(), 4);
 }

@@ -34,7 +34,8 @@ async fn constant(_: Raw) {}
 #[consumer(queue = "orders.us", retry = policy(3), prefetch = Limits::<16>::HALF)]
 async fn function(_: Raw) {}
 
-fn main() {
+#[test]
+fn compiles_and_registers() {
     for registration in [settings::REGISTRATION, constant::REGISTRATION, function::REGISTRATION] {
         assert_eq!(registration.spec.retry, POLICY);
         assert_eq!(registration.spec.prefetch, 8);

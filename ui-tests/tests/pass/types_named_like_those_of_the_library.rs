@@ -44,6 +44,7 @@ async fn handle(message: Message, context: acemq::Context) -> ::std::result::Res
     ::std::result::Result::Ok(())
 }
 
-fn main() {
-    assert_eq!(acemq::registry::collected().len(), 1);
+#[test]
+fn compiles_and_registers() {
+    assert_eq!(super::registered(file!()).len(), 1);
 }

@@ -1,4 +1,4 @@
-use acemq::{Raw, consumer, consumers, registry};
+use acemq::{Raw, consumer, consumers};
 
 #[cfg(any())]
 #[consumer(queue = "never-1")]
@@ -12,9 +12,9 @@ async fn below_never(_: DoesNotExist) {}
 #[cfg_attr(all(), cfg(any()))]
 async fn attribute_never(_: DoesNotExist) {}
 
-#[cfg(all())]
+#[cfg(test)]
 #[consumer(queue = "always-1")]
-#[cfg(all())]
+#[cfg(test)]
 async fn always(_: Raw) {}
 
 #[consumer(queue = "always-2")]
@@ -24,7 +24,7 @@ async fn attribute_always(_: Raw) {}
 struct Shop;
 
 #[consumers]
-#[cfg(all())]
+#[cfg(test)]
 impl Shop {
     #[cfg(any())]
     #[consumer(queue = "never-4")]
@@ -47,8 +47,9 @@ impl Gone {
     async fn never(&self, _: Raw) {}
 }
 
-fn main() {
+#[test]
+fn compiles_and_registers() {
     let _ = (Shop, Gone);
-    let queues: Vec<&str> = registry::collected().iter().map(|found| found.spec.queue).collect();
+    let queues: Vec<&str> = super::registered(file!()).iter().map(|found| found.spec.queue).collect();
     assert_eq!(queues, ["always-1", "always-2", "always-3"]);
 }

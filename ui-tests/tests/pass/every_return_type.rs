@@ -60,4 +60,5 @@ impl IntoAck for Own {
     }
 }
 
-fn main() {}
+#[test]
+fn compiles_and_registers() {}

@@ -46,7 +46,8 @@ enum Failed {
     Wrapped(#[source] ::std::io::Error),
 }
 
-fn main() {
+#[::core::prelude::v1::test]
+fn compiles_and_registers() {
     let _ = (Shop, Typed, Failed::Busy, Failed::Wrapped);
-    ::std::assert_eq!(::acemq::registry::collected().len(), 3);
+    ::std::assert_eq!(super::registered(::std::file!()).len(), 3);
 }

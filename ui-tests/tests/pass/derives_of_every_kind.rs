@@ -50,7 +50,8 @@ struct Inner;
 #[derive(Debug, thiserror::Error, Classify)]
 enum Never {}
 
-fn main() {
+#[test]
+fn compiles_and_registers() {
     assert_eq!((<Order<u8> as MessageType>::TYPE, <Order<u8> as MessageType>::VERSION), ("order.placed", 2));
     assert_eq!((acemq::Message::<Event>::TYPE, Event::VERSION), ("event", 1));
     for (error, class) in [

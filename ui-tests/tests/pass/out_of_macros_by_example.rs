@@ -1,15 +1,15 @@
-use acemq::{Context, registry};
+use acemq::Context;
 
 macro_rules! consumer {
     ($name:ident, $queue:literal, $kind:ty, $attempts:expr, $delay:expr, $codec:path) => {
         #[acemq::consumer(
-            queue = $queue,
-            retry = fixed($attempts, $delay),
-            timeout = $delay,
-            codec = $codec,
-            idempotent(claim = $delay, in_progress_delay = "1s"),
-            bind = ($queue, "key"),
-        )]
+                            queue = $queue,
+                            retry = fixed($attempts, $delay),
+                            timeout = $delay,
+                            codec = $codec,
+                            idempotent(claim = $delay, in_progress_delay = "1s"),
+                            bind = ($queue, "key"),
+                        )]
         async fn $name(message: $kind, context: Context) {
             let _ = (message, context);
         }
@@ -17,7 +17,7 @@ macro_rules! consumer {
 }
 
 macro_rules! service {
-    ($name:ident { $($method:ident: $queue:expr,)* }) => {
+    ($name:ident { $($method:ident: $queue:expr),* }) => {
         struct $name;
 
         #[acemq::consumers]
@@ -39,13 +39,14 @@ macro_rules! whole {
 
 consumer!(orders, "orders", Vec<String>, 3, "10s", acemq::envelope::Json);
 consumer!(invoices, "invoices", acemq::Raw, 2 + 3, "1m", acemq::envelope::Json);
-service!(Shop { sell: "sales", take_back: concat!("returns", ".eu"), });
+service!(Shop { sell: "sales", take_back: concat!("returns", ".eu") });
 whole! {
     async fn whole(_: acemq::Raw) {}
 }
 
-fn main() {
+#[test]
+fn compiles_and_registers() {
     let _ = Shop;
-    let queues: Vec<&str> = registry::collected().iter().map(|found| found.spec.queue).collect();
+    let queues: Vec<&str> = super::registered(file!()).iter().map(|found| found.spec.queue).collect();
     assert_eq!(queues, ["invoices", "orders", "returns.eu", "sales", "whole"]);
 }

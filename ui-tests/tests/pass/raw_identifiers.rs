@@ -1,4 +1,4 @@
-use acemq::{Raw, State, consumer, consumers, registry};
+use acemq::{Raw, State, consumer, consumers};
 
 #[consumer(queue = "orders")]
 async fn r#move(r#type: Raw, State(r#in): State<String>) {
@@ -16,8 +16,9 @@ impl Shop {
     async fn r#match(&self, _: Raw) {}
 }
 
-fn main() {
-    let names: Vec<&str> = registry::collected().iter().map(|found| found.name).collect();
+#[test]
+fn compiles_and_registers() {
+    let names: Vec<&str> = super::registered(file!()).iter().map(|found| found.name).collect();
     assert!(names[0].ends_with("::move"), "{names:?}");
     assert!(names[2].ends_with("::Shop::match"), "{names:?}");
 }

@@ -1,11 +1,11 @@
-use acemq::registry::{self, Consumer};
+use acemq::registry::Consumer;
 
 mod shop {
     pub(crate) mod orders {
         use super::super::Order;
 
         #[acemq::consumer(queue = "nested")]
-        pub(in crate::shop) async fn placed(_: Order) {}
+        pub(in super::super::shop) async fn placed(_: Order) {}
 
         #[acemq::consumer(queue = "seen")]
         pub(crate) async fn seen(_: Order) {}
@@ -20,7 +20,8 @@ mod shop {
 #[derive(serde::Deserialize)]
 struct Order;
 
-fn main() {
+#[test]
+fn compiles_and_registers() {
     #[derive(serde::Deserialize)]
     struct Local;
 
@@ -39,5 +40,5 @@ fn main() {
     assert!(shop::name().ends_with("shop::orders::placed"));
     assert_eq!(shop::orders::seen::REGISTRATION.spec.queue, "seen");
     assert_eq!(local::REGISTRATION.spec.queue, "local");
-    assert_eq!(registry::collected().len(), 4);
+    assert_eq!(super::registered(file!()).len(), 4);
 }

@@ -49,6 +49,7 @@ async fn text(Text(text): Text) {
 async fn tuple((_, _): (u8, Option<u8>), _: Context) {}
 
 #[consumer(queue = "functions")]
+#[allow(clippy::type_complexity)]
 async fn functions(_: Raw, State(rule): State<Arc<dyn Fn(&str) -> bool + Send + Sync>>) {
     let _ = rule("x");
 }
@@ -69,4 +70,5 @@ async fn many(
 ) {
 }
 
-fn main() {}
+#[test]
+fn compiles_and_registers() {}
