@@ -8,6 +8,8 @@
 
 mod key;
 mod memory;
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+pub mod sql;
 mod store;
 
 #[cfg(feature = "testing")]

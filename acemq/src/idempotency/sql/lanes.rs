@@ -1,0 +1,173 @@
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::{
+    runtime::Handle,
+    sync::oneshot::{self, Receiver, Sender},
+};
+
+use super::{
+    backend::Backend,
+    op::{Kind, Op, Verdict},
+    store::Inner,
+};
+use crate::idempotency::StoreError;
+
+pub(super) type Answer = Result<Verdict, StoreError>;
+
+/// How many operations go into one statement.
+const BATCH: usize = 256;
+
+/// Where operations of one kind meet.
+///
+/// The first ones go to the database at once, by themselves and on the task that asks. Those that come while they are on
+/// their way wait together, and the next to finish takes all of them along in one statement.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    state: Mutex<State>,
+}
+
+/// The lanes of a store.
+#[derive(Debug, Default)]
+pub(super) struct Lanes {
+    confirm: Lane,
+    renew: Lane,
+    release: Lane,
+    claim: Lane,
+}
+
+impl Lanes {
+    pub(super) fn of(&self, kind: Kind) -> &Lane {
+        match kind {
+            Kind::Confirm => &self.confirm,
+            Kind::Renew => &self.renew,
+            Kind::Release => &self.release,
+            Kind::Claim => &self.claim,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Waiting>,
+    running: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) op: Op,
+    pub(super) answer: Sender<Answer>,
+}
+
+impl Lane {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to have one statement on its way in a lane.
+///
+/// Dropped while others wait, it goes on to a task that serves them.
+#[derive(Debug)]
+struct Slot<D: Backend> {
+    store: Arc<Inner<D>>,
+    kind: Kind,
+    owner: Owner,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// Who asked for one operation.
+    Caller,
+    /// A task that serves those who wait; it gives the slot back itself, unless its runtime ends before.
+    Task,
+    /// Nobody any more.
+    Nobody,
+}
+
+impl<D: Backend> Slot<D> {
+    /// Takes those who wait along, or gives the slot back if there are none.
+    fn take(&mut self) -> Vec<Waiting> {
+        let mut state = self.store.lane(self.kind).lock();
+        if state.waiting.is_empty() {
+            state.running -= 1;
+            self.owner = Owner::Nobody;
+            return Vec::new();
+        }
+        let count = state.waiting.len().min(BATCH);
+        state.waiting.drain(..count).collect()
+    }
+}
+
+impl<D: Backend> Drop for Slot<D> {
+    fn drop(&mut self) {
+        if self.owner == Owner::Nobody {
+            return;
+        }
+        let mut state = self.store.lane(self.kind).lock();
+        if self.owner == Owner::Caller
+            && !state.waiting.is_empty()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            drop(state);
+            runtime.spawn(serve(Self { store: Arc::clone(&self.store), kind: self.kind, owner: Owner::Task }));
+            return;
+        }
+        state.running -= 1;
+        if state.running == 0 {
+            // Nobody is left to serve those who wait. They ask again, on runtimes that are still there.
+            state.waiting.clear();
+        }
+    }
+}
+
+async fn serve<D: Backend>(mut slot: Slot<D>) {
+    loop {
+        let mut batch = slot.take();
+        if slot.owner == Owner::Nobody {
+            return;
+        }
+        // Whoever no longer waits for a claim does not want to hold it; a confirmation is as true as before.
+        batch.retain(|waiting| waiting.op.kind != Kind::Claim || !waiting.answer.is_closed());
+        let (ops, callers): (Vec<_>, Vec<_>) = batch.into_iter().map(|waiting| (waiting.op, waiting.answer)).unzip();
+        let answers = slot.store.carry(&ops).await;
+        for (caller, answer) in callers.into_iter().zip(answers) {
+            // Who has gone does not miss it.
+            let _ = caller.send(answer);
+        }
+    }
+}
+
+enum Entry<D: Backend> {
+    Go(Slot<D>),
+    Wait(Receiver<Answer>),
+}
+
+impl<D: Backend> Inner<D> {
+    /// Has `op` done, together with whatever else is asked for at the same time.
+    pub(super) async fn submit(self: &Arc<Self>, op: Op) -> Answer {
+        loop {
+            match self.enter(&op) {
+                Entry::Go(_slot) => return self.carry_one(&op).await,
+                Entry::Wait(answer) => {
+                    if let Ok(answer) = answer.await {
+                        return answer;
+                    }
+                }
+            }
+        }
+    }
+
+    fn enter(self: &Arc<Self>, op: &Op) -> Entry<D> {
+        let mut state = self.lane(op.kind).lock();
+        if state.running < D::AT_ONCE {
+            state.running += 1;
+            return Entry::Go(Slot { store: Arc::clone(self), kind: op.kind, owner: Owner::Caller });
+        }
+        let (answer, receiver) = oneshot::channel();
+        state.waiting.push_back(Waiting { op: op.clone(), answer });
+        Entry::Wait(receiver)
+    }
+}

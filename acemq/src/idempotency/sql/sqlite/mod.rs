@@ -1,0 +1,206 @@
+mod inspect;
+mod texts;
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use sea_query::SqliteQueryBuilder;
+use serde_json::{Value, json};
+use sqlx::{
+    AssertSqlSafe, Row as _, Sqlite, SqliteConnection, SqlitePool,
+    query::Query,
+    sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow},
+};
+
+use self::texts::Texts;
+use super::{
+    SqlStore,
+    backend::Backend,
+    error::Failure,
+    op::{Group, Item, Kind, Verdict},
+    shape::Shape,
+    statements::probes,
+    store::Inner,
+    table::Table,
+};
+
+type Text = Arc<str>;
+
+/// The statements of a table.
+#[derive(Debug)]
+pub struct Sql {
+    claim: Texts<Text>,
+    found: Texts<Text>,
+    confirm: Texts<Text>,
+    renew: Texts<Text>,
+    release: Texts<Text>,
+    purge: Text,
+}
+
+impl SqlStore<Sqlite> {
+    /// Claims over a pool that the application uses as well.
+    ///
+    /// SQLite has one writer at a time; the others wait for it as long as their `busy_timeout` says. In WAL mode readers
+    /// do not wait.
+    #[must_use]
+    pub fn sqlite(pool: SqlitePool) -> Self {
+        Self::shared(pool)
+    }
+
+    /// Claims over a connection of their own, which is opened when it is needed, in WAL mode.
+    #[must_use]
+    pub fn connect_sqlite(options: SqliteConnectOptions) -> Self {
+        let options = options.journal_mode(SqliteJournalMode::Wal).busy_timeout(Duration::from_secs(2));
+        let pool = SqlitePoolOptions::new().max_connections(1);
+        Self::own(pool.connect_lazy_with(options))
+    }
+}
+
+impl Backend for Sqlite {
+    type Sql = Sql;
+
+    const JOINT: bool = true;
+    const AT_ONCE: usize = 1;
+
+    fn sql(table: &Table) -> Sql {
+        Sql {
+            claim: texts::claim(table).shared(),
+            found: texts::found(table).shared(),
+            confirm: texts::confirm(table).shared(),
+            renew: texts::renew(table).shared(),
+            release: texts::release(table).shared(),
+            purge: texts::purge(table).into(),
+        }
+    }
+
+    fn create_table(table: &Table) -> String {
+        texts::create_table(table)
+    }
+
+    async fn carry(store: &Inner<Self>, groups: &[Group<'_>]) -> Result<Vec<Verdict>, Failure> {
+        carry(store, groups).await.map_err(|error| judge(&error))
+    }
+
+    async fn confirm_in(
+        sql: &Sql,
+        connection: &mut SqliteConnection,
+        item: Item<'_>,
+        millis: i64,
+    ) -> Result<Verdict, Failure> {
+        let done = query(&sql.confirm.one)
+            .bind(item.key)
+            .bind(item.token)
+            .bind(millis)
+            .fetch_optional(connection)
+            .await
+            .map_err(|error| judge(&error))?;
+        Ok(Verdict::mine(done.is_some()))
+    }
+
+    async fn purge(store: &Inner<Self>, most: usize) -> Result<usize, Failure> {
+        let done = query(&store.sql.purge)
+            .bind(i64::try_from(most).unwrap_or(i64::MAX))
+            .execute(&store.pool)
+            .await
+            .map_err(|error| judge(&error))?;
+        Ok(usize::try_from(done.rows_affected()).unwrap_or(most))
+    }
+
+    async fn inspect(store: &Inner<Self>) -> Result<Shape, Failure> {
+        inspect::inspect(store).await
+    }
+
+    async fn probe(store: &Inner<Self>) -> Result<(), Failure> {
+        for text in probes(&store.table, &SqliteQueryBuilder) {
+            sqlx::query(AssertSqlSafe(text)).execute(&store.pool).await.map_err(|error| judge(&error))?;
+        }
+        Ok(())
+    }
+}
+
+fn query(text: &Text) -> Query<'static, Sqlite, SqliteArguments> {
+    sqlx::query(AssertSqlSafe(Arc::clone(text)))
+}
+
+async fn carry(store: &Inner<Sqlite>, groups: &[Group<'_>]) -> Result<Vec<Verdict>, sqlx::Error> {
+    if let [group] = groups
+        && group.items.len() == 1
+    {
+        let mut connection = store.pool.acquire().await?;
+        return run(&store.sql, &mut connection, group).await;
+    }
+    // A transaction that becomes a writer only later is refused without any waiting if another wrote meanwhile.
+    let mut transaction = store.pool.begin_with("BEGIN IMMEDIATE").await?;
+    let mut verdicts = Vec::new();
+    for group in groups {
+        verdicts.extend(run(&store.sql, &mut transaction, group).await?);
+    }
+    transaction.commit().await?;
+    Ok(verdicts)
+}
+
+async fn run(sql: &Sql, connection: &mut SqliteConnection, group: &Group<'_>) -> Result<Vec<Verdict>, sqlx::Error> {
+    let (texts, length) = match group.kind {
+        Kind::Claim => (&sql.claim, true),
+        Kind::Confirm => (&sql.confirm, true),
+        Kind::Renew => (&sql.renew, true),
+        Kind::Release => (&sql.release, false),
+    };
+    let mut statement = bound(texts, &group.items);
+    if length {
+        statement = statement.bind(group.millis);
+    }
+    let rows = statement.fetch_all(&mut *connection).await?;
+    let changed = pairs(&rows)?;
+    let mut verdicts: Vec<_> =
+        (group.items.iter()).map(|item| Verdict::mine(changed.contains(&(item.key, item.token)))).collect();
+    if group.kind == Kind::Claim && changed.len() < verdicts.len() {
+        let found = match &*group.items {
+            [item] => query(&sql.found.one).bind(item.key),
+            items => query(&sql.found.many).bind(array(items)),
+        };
+        let rows = found.fetch_all(connection).await?;
+        let found = pairs(&rows)?;
+        for (item, verdict) in group.items.iter().zip(&mut verdicts) {
+            if *verdict == Verdict::Other && found.contains(&(item.key, "CONFIRMED")) {
+                *verdict = Verdict::Confirmed;
+            }
+        }
+    }
+    Ok(verdicts)
+}
+
+fn bound(texts: &Texts<Text>, items: &[Item<'_>]) -> Query<'static, Sqlite, SqliteArguments> {
+    match items {
+        [item] => query(&texts.one).bind(item.key).bind(item.token),
+        items => query(&texts.many).bind(array(items)),
+    }
+}
+
+fn array(items: &[Item<'_>]) -> String {
+    let pairs: Value = (items.iter()).map(|item| json!([item.key, item.token])).collect();
+    pairs.to_string()
+}
+
+fn pairs(rows: &[SqliteRow]) -> Result<HashSet<(&str, &str)>, sqlx::Error> {
+    let mut pairs = HashSet::with_capacity(rows.len());
+    for row in rows {
+        pairs.insert((row.try_get(0)?, row.try_get(1)?));
+    }
+    Ok(pairs)
+}
+
+fn judge(error: &sqlx::Error) -> Failure {
+    Failure::judge(error, |answer| {
+        let why = answer.message().to_owned();
+        // The low byte is the kind of error, the rest its variety.
+        let code = answer.code().and_then(|code| code.parse::<u32>().ok());
+        match code.map(|code| code & 0xff) {
+            // Busy, locked.
+            Some(5 | 6) => Failure::Retry(why),
+            Some(1) if why.contains("no such table") => Failure::NoTable,
+            // A bad statement, no permission, a damaged file, a constraint, a type, no database.
+            Some(1 | 3 | 11 | 19 | 20 | 23 | 26) => Failure::Setup(why),
+            _ => Failure::Unreachable(why),
+        }
+    })
+}

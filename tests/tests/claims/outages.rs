@@ -1,0 +1,151 @@
+//! A database that goes away, and comes back.
+
+use std::time::Duration;
+
+use acemq::idempotency::{Claim, ClaimStore, Fenced, StoreError, Token};
+use acemq_tests::{
+    database::{Database, Kind},
+    needs,
+};
+use futures_util::future::BoxFuture;
+use sqlx::Connection;
+
+use crate::stores::{self, DAY, LEASE};
+
+fn unreachable<T: std::fmt::Debug>(answer: Result<T, StoreError>, what: &str) {
+    let Err(StoreError::Unreachable { why }) = &answer else {
+        panic!("{what} without a database answers {answer:?}");
+    };
+    assert!(!why.contains("127.0.0.1") && !why.contains('@'), "{why}");
+}
+
+/// A claim is made, the database goes, every operation says that it cannot be reached; it comes back, and all is as before.
+async fn comes_and_goes(kind: Kind, killed: bool) {
+    let server = Database::start(kind).await;
+    let store = stores::on(kind, &server).await.store;
+    let (token, other) = (Token::random(), Token::random());
+    assert_eq!(store.claim("kept", &token, LEASE).await, Ok(Claim::Claimed));
+    assert_eq!(store.claim("freed", &token, LEASE).await, Ok(Claim::Claimed));
+
+    if killed {
+        server.kill();
+    } else {
+        server.stop().await;
+    }
+    unreachable(store.claim("new", &token, LEASE).await, "a claim");
+    unreachable(store.confirm("kept", &token, DAY).await, "a confirmation");
+    unreachable(store.renew("kept", &token, LEASE).await, "a renewal");
+    unreachable(store.release("freed", &token).await, "a release");
+    unreachable(store.purge(10).await, "a purge");
+    unreachable(store.check().await, "a check");
+
+    server.start_again().await;
+    assert_eq!(store.check().await, Ok(()));
+    assert_eq!(store.claim("new", &token, LEASE).await, Ok(Claim::Claimed));
+    assert_eq!(store.claim("kept", &other, LEASE).await, Ok(Claim::InProgress));
+    assert_eq!(store.renew("kept", &token, LEASE).await, Ok(Fenced::Held));
+    assert_eq!(store.confirm("kept", &token, DAY).await, Ok(Fenced::Held));
+    assert_eq!(store.release("freed", &token).await, Ok(Fenced::Held));
+    assert_eq!(store.claim("freed", &other, LEASE).await, Ok(Claim::Claimed));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopped_postgres_is_unreachable_until_it_is_back() {
+    needs!(Postgres);
+    comes_and_goes(Kind::Postgres, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_mariadb_is_unreachable_until_it_is_back() {
+    needs!(MariaDb);
+    comes_and_goes(Kind::MariaDb, true).await;
+}
+
+/// Claims and confirms go on while the database restarts: whatever failed is asked again with the same token, and in the
+/// end each id was won once.
+async fn nothing_is_won_twice_over_a_restart(kind: Kind) {
+    let server = Database::start(kind).await;
+    let store = stores::on(kind, &server).await.store;
+    let mut tasks = tokio::task::JoinSet::new();
+    for task in 0..16 {
+        let store = store.clone();
+        tasks.spawn(async move {
+            for id in 0..60 {
+                let (key, token) = (format!("{task}-{id}"), Token::random());
+                let claimed = insist(|| store.claim(&key, &token, LEASE)).await;
+                assert_eq!(claimed, Claim::Claimed, "a claim that is asked again is recognised");
+                let confirmed = insist(|| store.confirm(&key, &token, DAY)).await;
+                assert_eq!(confirmed, Fenced::Held, "a confirmation that is asked again is recognised");
+                let other = Token::random();
+                let duplicate = insist(|| store.claim(&key, &other, LEASE)).await;
+                assert_eq!(duplicate, Claim::Duplicate);
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        });
+    }
+    for _ in 0..2 {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        server.kill();
+        server.start_again().await;
+    }
+    while let Some(task) = tasks.join_next().await {
+        task.unwrap();
+    }
+}
+
+async fn insist<'a, T>(ask: impl Fn() -> BoxFuture<'a, Result<T, StoreError>>) -> T {
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(StoreError::Unreachable { .. }) => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(other) => panic!("a restart is no reason for {other}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_claim_is_lost_or_won_twice_while_postgres_restarts() {
+    needs!(Postgres);
+    nothing_is_won_twice_over_a_restart(Kind::Postgres).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_claim_is_lost_or_won_twice_while_mariadb_restarts() {
+    needs!(MariaDb);
+    nothing_is_won_twice_over_a_restart(Kind::MariaDb).await;
+}
+
+#[tokio::test]
+async fn a_pool_that_others_hold_is_unreachable_in_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, pool) = stores::sqlite(dir.path()).await;
+    let store = store.answer_timeout(Duration::from_millis(200));
+    let mut held = Vec::new();
+    for _ in 0..5 {
+        held.push(pool.acquire().await.unwrap());
+    }
+    let token = Token::random();
+    let refused = store.claim("a", &token, LEASE).await.unwrap_err();
+    assert_eq!(refused.to_string(), "the claim store cannot be reached: the database gave no answer within 200ms");
+    drop(held);
+    assert_eq!(store.claim("a", &token, LEASE).await, Ok(Claim::Claimed));
+}
+
+#[tokio::test]
+async fn a_sqlite_that_another_writes_to_is_waited_for_and_then_unreachable() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = stores::sqlite(dir.path()).await;
+    let store = store.answer_timeout(Duration::from_secs(1));
+    let mut other = sqlx::SqliteConnection::connect_with(&stores::sqlite_options(dir.path())).await.unwrap();
+    let writes = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let (token, late) = (Token::random(), Token::random());
+    unreachable(store.claim("a", &token, LEASE).await, "a claim");
+
+    // Within its patience, it only waits.
+    let waits = tokio::spawn(async move { (store.claim("b", &late, LEASE).await, store) });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    writes.rollback().await.unwrap();
+    let (claim, store) = waits.await.unwrap();
+    assert_eq!(claim, Ok(Claim::Claimed));
+    assert_eq!(store.claim("a", &token, LEASE).await, Ok(Claim::Claimed));
+}
