@@ -1,15 +1,17 @@
 use acemq::Context;
 
+// rustfmt moves such an attribute to the right each time it runs.
+#[rustfmt::skip]
 macro_rules! consumer {
     ($name:ident, $queue:literal, $kind:ty, $attempts:expr, $delay:expr, $codec:path) => {
         #[acemq::consumer(
-                            queue = $queue,
-                            retry = fixed($attempts, $delay),
-                            timeout = $delay,
-                            codec = $codec,
-                            idempotent(claim = $delay, in_progress_delay = "1s"),
-                            bind = ($queue, "key"),
-                        )]
+            queue = $queue,
+            retry = fixed($attempts, $delay),
+            timeout = $delay,
+            codec = $codec,
+            idempotent(claim = $delay, in_progress_delay = "1s"),
+            bind = ($queue, "key"),
+        )]
         async fn $name(message: $kind, context: Context) {
             let _ = (message, context);
         }
