@@ -20,6 +20,7 @@ use crate::{
     idempotency::{ClaimStore, MemoryStore},
     policy::{Place, render},
     registry::{Registration, RungKind},
+    telemetry::names,
     topology,
     transport::{Role, Transport},
 };
@@ -56,6 +57,7 @@ pub(super) async fn start(mut app: App) -> Result<Running, Error> {
             return Err(error.into());
         }
     };
+    names::describe();
     let publisher = Publisher::new(publish.clone(), app.origin.take().unwrap_or_else(origin));
     app.scope.insert(publisher.clone());
     let slot = HandleSlot::default();

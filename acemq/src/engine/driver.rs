@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     account::{End, GaveBack, Stage},
     claims::Held,
-    consumer::Consumer,
+    consumer::{Consumer, Phase},
     gate::{Place, Slot},
     hop::{self, Remarks},
     inside,
@@ -31,6 +31,22 @@ pub(crate) struct Origin {
     pub(crate) channel: Arc<dyn Channel>,
     /// Cancelled when the channel is gone.
     pub(crate) lost: CancellationToken,
+    /// Cancelled when the broker sends nothing more on the channel, at a shutdown.
+    pub(crate) quiet: CancellationToken,
+}
+
+impl Origin {
+    /// Gives a delivery back. At a shutdown not before the broker has stopped to send: it would send it here once more.
+    async fn give_back(&self, tag: u64, phase: &Phase) -> Settled {
+        if phase.closing.is_cancelled() {
+            tokio::select! {
+                () = self.quiet.cancelled() => {}
+                () = self.lost.cancelled() => {}
+                () = phase.abandon.cancelled() => {}
+            }
+        }
+        self.channel.settle(tag, Verdict::Requeue)
+    }
 }
 
 /// One delivery on its way.
@@ -45,8 +61,8 @@ struct Driver {
     cancel: CancellationToken,
     slot: Option<Slot>,
     stage: Stage,
-    /// Whether it came to its end.
-    ended: bool,
+    /// How it came to its end, if it did.
+    end: Option<End>,
     handled_for: Option<Duration>,
     /// Why the delivery goes back, if it does and the reason is known.
     gave_back: Option<GaveBack>,
@@ -66,7 +82,7 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
     };
     let Some(slot) = slot else {
         // No handler has seen it: back as it came.
-        let outcome = match origin.channel.settle(tag, Verdict::Requeue) {
+        let outcome = match origin.give_back(tag, &consumer.phase).await {
             Settled::Done => Outcome::Requeued,
             Settled::Gone => Outcome::Lost,
         };
@@ -109,7 +125,7 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
         cancel,
         slot: Some(slot),
         stage: Stage::Starting,
-        ended: false,
+        end: None,
         handled_for: None,
         gave_back: None,
     };
@@ -118,14 +134,16 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // A panic that nothing caught, or the end of the runtime: the delivery must neither stay out nor be counted for ever.
-        if !self.ended {
+        let end = self.end.take().unwrap_or_else(|| {
+            // A panic that nothing caught, or the end of the runtime: the delivery must neither stay out nor count for ever.
             let outcome = match self.origin.channel.settle(self.tag, Verdict::Requeue) {
                 Settled::Done => Outcome::Requeued,
                 Settled::Gone => Outcome::Lost,
             };
-            self.consumer.account.settled(self.stage, End { outcome, gave_back: GaveBack::Failed });
-        }
+            End { outcome, gave_back: GaveBack::Failed }
+        });
+        // Last of all: whoever waits for rest finds everything counted.
+        self.consumer.account.settled(self.stage, end);
     }
 }
 
@@ -163,8 +181,14 @@ impl Driver {
                     self.enter(Stage::Settling);
                     self.release().await
                 }
-                Effect::Ack => self.settle(Verdict::Ack),
-                Effect::Requeue => self.settle(Verdict::Requeue),
+                Effect::Ack => {
+                    self.enter(Stage::Settling);
+                    Event::Settled(self.origin.channel.settle(self.tag, Verdict::Ack))
+                }
+                Effect::Requeue => {
+                    self.enter(Stage::Settling);
+                    Event::Settled(self.origin.give_back(self.tag, &self.consumer.phase).await)
+                }
             };
             if self.consumer.phase.closing.is_cancelled() {
                 machine.close();
@@ -177,9 +201,7 @@ impl Driver {
             }
             step = machine.on(event);
         };
-        self.ended = true;
-        let end = End { outcome, gave_back: self.gave_back() };
-        self.consumer.account.settled(self.stage, end);
+        self.end = Some(End { outcome, gave_back: self.gave_back() });
         self.consumer.telemetry.settled(&Settlement { context: &self.context, outcome, handled_for: self.handled_for });
     }
 
@@ -194,11 +216,6 @@ impl Driver {
     fn enter(&mut self, stage: Stage) {
         self.consumer.account.moved(self.stage, stage);
         self.stage = stage;
-    }
-
-    fn settle(&mut self, verdict: Verdict) -> Event {
-        self.enter(Stage::Settling);
-        Event::Settled(self.origin.channel.settle(self.tag, verdict))
     }
 
     async fn claim(&self) -> Event {

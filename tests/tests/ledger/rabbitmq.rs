@@ -25,7 +25,7 @@ use super::{
 };
 
 /// The broker takes back what is held longer; every handler of the script but one is faster.
-const CONSUMER_TIMEOUT: u64 = 2_500;
+const CONSUMER_TIMEOUT: u64 = 4_000;
 
 /// How old a queue has to be before its node may be killed.
 const MATURITY: Duration = Duration::from_secs(6);
@@ -221,7 +221,7 @@ async fn balances(version: Version) {
             plan.retain(|(_, fault)| *fault != Fault::Kill);
             young = true;
         }
-        let hold = plan.iter().any(|(_, fault)| *fault == Fault::Hold).then_some(CONSUMER_TIMEOUT + 1_500);
+        let hold = plan.iter().any(|(_, fault)| *fault == Fault::Hold).then_some(CONSUMER_TIMEOUT + 2_000);
         let excuses = Excuses { duplicates: !plan.is_empty(), crash_loops: false, no_reason: false };
         let letters = random.random_range(30..150);
         let summary = Trial { seed, letters, span, plan, excuses, hold }.run(&broker).await;

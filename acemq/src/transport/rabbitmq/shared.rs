@@ -158,6 +158,17 @@ impl Shared {
         self.stop.cancel();
     }
 
+    /// Takes note of the broker's mood, until the end.
+    fn become_open(&self, next: ConnectionState) {
+        self.state.send_if_modified(|state| {
+            let open = !matches!(state, ConnectionState::Closed { .. });
+            if open {
+                *state = next;
+            }
+            open
+        });
+    }
+
     /// Waits for an answer of the broker, but not for ever.
     pub(super) async fn answer<T>(&self, question: impl Future<Output = lapin::Result<T>>) -> Result<T, Fault> {
         let patience = self.settings().answer_timeout;
@@ -308,18 +319,6 @@ async fn watch_events(shared: Arc<Shared>, events: impl futures_util::Stream<Ite
             Some(_) => {}
             None => shared.fail("lapin ended"),
         }
-    }
-}
-
-impl Shared {
-    fn become_open(&self, next: ConnectionState) {
-        self.state.send_if_modified(|state| {
-            let open = !matches!(state, ConnectionState::Closed { .. });
-            if open {
-                *state = next;
-            }
-            open
-        });
     }
 }
 
