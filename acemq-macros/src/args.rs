@@ -88,6 +88,7 @@ static OPTIONS: Table = Table {
         ("durable", "every queue that acemq declares is: `declare = quorum`"),
         ("deduplicate", "that is `idempotent`"),
     ],
+    lone_text: Some("queue"),
     positional: 0,
 };
 
@@ -103,6 +104,7 @@ static IDEMPOTENT: Table = Table {
         Known::new("store", Shape::Value, r#"store = "orders""#),
     ],
     instead: &[("ttl", "that is `retention`"), ("lease", "that is `claim`")],
+    lone_text: None,
     positional: 0,
 };
 
@@ -114,7 +116,7 @@ impl Options {
     /// What is missing is blamed on `attribute`, or on the macro's call.
     pub(crate) fn read(tokens: TokenStream, attribute: Option<&Attribute>, errors: &mut Errors) -> Self {
         let mut entries = OPTIONS.read(tokens, errors);
-        if !entries.mentions("queue") {
+        if entries.lacks("queue") {
             let sentence = "a consumer needs a queue: `#[consumer(queue = \"orders.placed\")]`";
             match attribute {
                 Some(attribute) => errors.on(attribute, sentence),

@@ -19,10 +19,11 @@ static RETRY: Table = Table {
     of: Some("retry"),
     known: &[Known::new("after", Shape::Value, r#"after = "30s""#)],
     instead: &[("delay", "that is `after`"), ("attempts", "the number of tries is the policy's")],
+    lone_text: Some("after"),
     positional: 0,
 };
 
-static CONTAINER: Table = Table { of: Some("classify"), known: &[CRATE], instead: &[], positional: 0 };
+static CONTAINER: Table = Table { of: Some("classify"), known: &[CRATE], instead: &[], lone_text: None, positional: 0 };
 
 /// What an error means for its message.
 enum Class {

@@ -42,6 +42,8 @@ pub(crate) struct Table {
     pub(crate) known: &'static [Known],
     /// Words that people write in place of known ones, and what to tell them.
     pub(crate) instead: &'static [(&'static str, &'static str)],
+    /// What a string without a name was meant to be.
+    pub(crate) lone_text: Option<&'static str>,
     /// Whether values may stand without a name before the named ones.
     pub(crate) positional: usize,
 }
@@ -60,12 +62,14 @@ pub(crate) struct Entries {
     named: Vec<(Ident, Given)>,
     /// Names whose entry is malformed: they were given, so they are not missing.
     malformed: Vec<String>,
+    /// Names that an unknown one stands for: they are not missing either.
+    meant: Vec<&'static str>,
 }
 
 impl Entries {
     /// Takes the entry of this name out.
     pub(crate) fn take(&mut self, name: &str) -> Option<(Ident, Given)> {
-        let place = self.named.iter().position(|(found, _)| *found == name)?;
+        let place = self.named.iter().position(|(found, _)| found.unraw() == name)?;
         Some(self.named.remove(place))
     }
 
@@ -77,9 +81,14 @@ impl Entries {
         }
     }
 
+    /// Whether nothing was given for this name, under it or under one that was meant to be it.
+    pub(crate) fn lacks(&self, name: &str) -> bool {
+        !self.mentions(name) && !self.meant.contains(&name)
+    }
+
     /// Whether this name was given, well or not.
     pub(crate) fn mentions(&self, name: &str) -> bool {
-        self.named.iter().any(|(found, _)| *found == name) || self.malformed.iter().any(|found| found == name)
+        self.named.iter().any(|(found, _)| found.unraw() == name) || self.malformed.iter().any(|found| found == name)
     }
 }
 
@@ -113,6 +122,7 @@ impl Table {
         let rest: Vec<TokenTree> = tokens.cloned().collect();
         let word = name.unraw().to_string();
         let Some(known) = self.find(&word) else {
+            entries.meant.extend(self.meaning(&word));
             return errors.on(&name, self.unknown(&word));
         };
         if !known.repeats && entries.mentions(&word) {
@@ -135,18 +145,30 @@ impl Table {
     }
 
     fn positional(&self, part: TokenStream, entries: &mut Entries, errors: &mut Errors) {
+        if let Some(name) = self.lone_text.filter(|name| is_text(&part) && !entries.mentions(name)) {
+            errors.on(&part, format_args!("a value needs its name: `{name} = {part}`"));
+            return entries.malformed.push(name.to_owned());
+        }
         if entries.positional.len() >= self.positional {
-            let what = match self.of {
-                None => "an option".to_owned(),
-                Some(of) if self.positional == 0 => format!("a setting of `{of}`"),
-                Some(of) => format!("a named setting of `{of}` after the first {}", self.positional),
+            let names = list(self.names().skip(self.positional));
+            let sentence = match self.of {
+                None => format!("expected an option: {names}"),
+                Some(of) if self.positional == 0 => format!("expected a setting of `{of}`: {names}"),
+                Some(of) => format!("after the first {} a setting of `{of}` has a name: {names}", self.positional),
             };
-            return errors.on(part, format_args!("expected {what}: {}", list(self.names())));
+            return errors.on(part, sentence);
         }
         if !entries.named.is_empty() {
             return errors.on(part, "a value without a name stands before the named settings");
         }
         entries.positional.push(part);
+    }
+
+    /// The known name that an unknown one stands for.
+    fn meaning(&self, word: &str) -> Option<&'static str> {
+        let advised = self.instead.iter().find(|(found, _)| *found == word);
+        let advised = advised.and_then(|(_, advice)| advice.strip_prefix("that is `")?.split('`').next());
+        advised.and_then(|name| self.find(name)).map(|known| known.name).or_else(|| nearest(word, self.names()))
     }
 
     fn unknown(&self, word: &str) -> String {
@@ -183,27 +205,32 @@ fn given(known: &Known, name: &Ident, rest: &[TokenTree], errors: &mut Errors) -
             }
             Some(Given::Value(value.iter().cloned().collect()))
         }
-        (Shape::Flag | Shape::FlagOrList, [TokenTree::Ident(_), ..]) => {
-            errors.on(tokens(), "expected `,` before this");
-            None
-        }
         (Shape::Value, _) => {
             errors.on(tokens(), format_args!("expected `=` after `{word}`, as in `{example}`"));
             None
         }
+        // A word with too much behind it was meant all the same.
+        (Shape::Flag | Shape::FlagOrList, [TokenTree::Ident(_), ..]) => {
+            errors.on(tokens(), "expected `,` before this");
+            Some(Given::Bare)
+        }
         (Shape::Flag, _) => {
             errors.on(tokens(), format_args!("`{word}` takes no value: write it alone"));
-            None
+            Some(Given::Bare)
         }
-        (Shape::FlagOrList, [TokenTree::Group(_), rest @ ..]) if !rest.is_empty() => {
+        (Shape::FlagOrList, [TokenTree::Group(group), rest @ ..]) if is_list(group) => {
             errors.on(rest.iter().cloned().collect::<TokenStream>(), "expected `,` before this");
-            None
+            Some(Given::List(group.clone()))
         }
         (Shape::FlagOrList, _) => {
             errors.on(tokens(), format_args!("`{word}` is written alone or with settings, as in `{example}`"));
-            None
+            Some(Given::Bare)
         }
     }
+}
+
+fn is_text(part: &TokenStream) -> bool {
+    syn::parse2::<syn::LitStr>(part.clone()).is_ok()
 }
 
 fn is_list(group: &Group) -> bool {

@@ -21,25 +21,26 @@ pub(crate) fn expand(options: &Options, function: &Function, handler: &Handler) 
     let names = Names::beside(name, options.krate.as_ref());
     let conditions = function.conditions();
     let docs = docs::of(options);
-    let (acemq, private, constant) = (names.acemq(), names.private(), names.item("REGISTRATION"));
+    let asked_for = docs::asked_for(options);
+    let imports = names.imports();
+    let (acemq, constant) = (names.acemq(), names.item("REGISTRATION"));
     let target = Target { call: quote!(#name), name, spoken: spoken(name), service: None };
     let Registration { items, value } = registration(options, &target, handler, &names);
     quote! {
         #(#attributes)*
         #docs
-        // A consumer is `async` because acemq asks for it.
-        #[allow(clippy::unused_async)]
+        #asked_for
         #rest
 
         #(#conditions)*
         #[doc(hidden)]
-        #[allow(non_camel_case_types, dead_code)]
+        #[allow(non_camel_case_types, dead_code, clippy::exhaustive_structs)]
         #visibility struct #name {}
 
         #(#conditions)*
         #[allow(deprecated, unused_imports, clippy::all, clippy::pedantic, clippy::nursery)]
         const _: () = {
-            use #private as #acemq;
+            #imports
 
             #items
 
@@ -113,11 +114,12 @@ impl Expansion<'_> {
         let acemq = self.names.acemq();
         let (key, context, message) = (self.names.item("key"), local("context"), local("message"));
         let (value, error) = (local("value"), local("error"));
-        let read = self.read();
-        let called = blame::call(quote!(#acemq::key), quote!(#path(&#message)), path);
+        let read = self.read(&quote!(#context));
+        let called = blame::call(quote!(#path), quote!(&#message), path);
+        let called = blame::call(quote!(#acemq::key), called, path);
         Some(quote! {
             fn #key(#context: &#acemq::Context) -> #acemq::Result<#acemq::String, #acemq::DecodeError> {
-                let #message = match #read(#context) {
+                let #message = match #read {
                     #acemq::Result::Ok(#value) => #value,
                     #acemq::Result::Err(#error) => return #acemq::Result::Err(#error),
                 };
@@ -126,13 +128,14 @@ impl Expansion<'_> {
         })
     }
 
-    /// The function that reads a message.
-    fn read(&self) -> TokenStream {
+    /// A call that reads the message out of `context`.
+    fn read(&self, context: &TokenStream) -> TokenStream {
         let acemq = self.names.acemq();
-        let message = &self.handler.message;
         let codec = self.options.codec.as_ref();
-        let codec = codec.map_or_else(|| quote!(#acemq::DefaultCodec), ToTokens::to_token_stream);
-        quote!(<#message as #acemq::FromMessage<#codec>>::from_message)
+        let codec = codec.map(|codec| blame::qualified(codec, quote!(#acemq::CodecType), quote!(::Itself)));
+        let codec = codec.unwrap_or_else(|| quote!(#acemq::DefaultCodec));
+        let rest = quote!(::from_message(#context));
+        blame::qualified(&self.handler.message, quote!(#acemq::FromMessage<#codec>), rest)
     }
 
     /// The function that calls the user's.
@@ -142,11 +145,11 @@ impl Expansion<'_> {
         let steps = self.steps();
         let place = self.target.name.span();
         // What is wrong with the whole call, such as a future that cannot change threads, is shown on the function's name.
-        let future = blame::at(quote!(async move), place);
-        let body = blame::at(quote!({ #steps }), place);
+        let future = blame::at(quote!(async move { #steps }), place);
+        let call = blame::at(quote!(#acemq::call(#future)), place);
         quote! {
             fn #invoke(#context: #acemq::Context) -> #acemq::Call {
-                #acemq::call(#future #body)
+                #call
             }
         }
     }
@@ -157,42 +160,36 @@ impl Expansion<'_> {
         let (context, message, returned) = (local("context"), local("message"), local("returned"));
         let (value, error, refusal) = (local("value"), local("error"), local("refusal"));
         let kind = &self.handler.message;
-        let read = self.read();
+        let read = self.read(&quote!(&#context));
         let mut steps = quote! {
-            use #acemq::ExpectsNothing as _;
             if let #acemq::Option::Some(#refusal) = #acemq::unexpected(&#context, #acemq::Expects::<#kind>::MESSAGE) {
                 return #refusal;
             }
-            let #message: #kind = match #read(&#context) {
+            let #message: #kind = match #read {
                 #acemq::Result::Ok(#value) => #value,
                 #acemq::Result::Err(#error) => return #acemq::undecodable(&#error),
             };
         };
-        let mut arguments = Vec::new();
-        let mut take = |argument: Ident, kind: TokenStream, from: TokenStream| {
+        let mut arguments = vec![quote!(#message)];
+        let mut take = |name: String, kind: TokenStream, from: TokenStream| {
+            let argument = local(&name);
             steps.extend(quote! {
-                let #argument: #kind = match #from(&#context).await {
+                let #argument: #kind = match #from {
                     #acemq::Result::Ok(#value) => #value,
                     #acemq::Result::Err(#error) => return #error.into_ack(),
                 };
             });
-            arguments.push(quote!(#argument));
+            argument
         };
         if let Some(service) = &self.target.service {
-            let service_argument = local("service");
-            take(service_argument, quote!(#acemq::Arc<#service>), quote!(#acemq::service::<#service>));
+            let from = blame::at(quote!(#acemq::service(&#context).await), blame::name(service));
+            let service = take("service".to_owned(), quote!(#acemq::Arc<#service>), from);
+            arguments.insert(0, quote!(&#service));
         }
         for (place, kind) in self.handler.extractors.iter().enumerate() {
-            let from = quote!(<#kind as #acemq::FromContext>::from_context);
-            take(local(&format!("argument_{}", place + 2)), quote!(#kind), from);
-        }
-        if self.target.service.is_some() {
-            arguments.insert(1, quote!(#message));
-            if let Some(service) = arguments.first_mut() {
-                *service = quote!(&#service);
-            }
-        } else {
-            arguments.insert(0, quote!(#message));
+            let from = blame::at(quote!(#acemq::argument(&#context).await), blame::name(kind));
+            let argument = take(format!("argument_{}", place + 2), quote!(#kind), from);
+            arguments.push(quote!(#argument));
         }
         let call = &self.target.call;
         let called = if self.options.blocking.is_some() {
@@ -211,16 +208,15 @@ impl Expansion<'_> {
             ReturnType::Default => return quote!(#acemq::IntoAck::into_ack(#returned)),
             ReturnType::Type(_, kind) => (local("ack"), kind),
         };
-        let trait_method = if is_opaque(kind) {
-            quote!(#acemq::IntoAck::into_ack)
+        let into_ack = if is_opaque(kind) {
+            quote!(#acemq::IntoAck::into_ack(#returned))
         } else {
-            quote!(<#kind as #acemq::IntoAck>::into_ack)
+            blame::qualified(kind, quote!(#acemq::IntoAck), quote!(::into_ack(#returned)))
         };
         quote! {
-            use #acemq::HidesNoError as _;
             match #acemq::Returned(&#returned).hidden() {
                 #acemq::Option::Some(#ack) => #ack,
-                #acemq::Option::None => #trait_method(#returned),
+                #acemq::Option::None => #into_ack,
             }
         }
     }
@@ -238,7 +234,7 @@ impl Expansion<'_> {
         quote! {
             fn #requires(#requirements: &mut #acemq::Requirements) {
                 #service
-                #(<#kinds as #acemq::FromContext>::requires(#requirements);)*
+                #((#acemq::Needs::<#kinds>::NOTE)(#requirements);)*
             }
         }
     }

@@ -20,14 +20,25 @@ pub(crate) fn function(options: &Options, function: &Function, errors: Errors) -
     let (acemq, private) = (names.acemq(), names.private());
     let conditions = function.conditions();
     let errors = errors.into_tokens();
-    // Values that are well formed are checked all the same, so that their mistakes are not seen one build later.
-    let values = Constants::apart(options, &names).items;
-    quote! {
+    // One of these would complain once more.
+    let attributes = attributes.iter().filter(|attribute| {
+        !attribute.path().segments.last().is_some_and(|name| name.ident == "consumer" || name.ident == "test")
+    });
+    let kept = quote! {
         #errors
 
         #(#attributes)*
         #[allow(dead_code, unused_variables)]
         #rest
+    };
+    if function.receiver().is_some() {
+        // Nothing can be put beside a method.
+        return kept;
+    }
+    // Values that are well formed are checked all the same, so that their mistakes are not seen one build later.
+    let values = Constants::apart(options, &names).items;
+    quote! {
+        #kept
 
         #(#conditions)*
         #[doc(hidden)]

@@ -59,19 +59,17 @@ impl Function {
         self.qualifiers(blocking, errors);
         self.generics(errors);
         self.other_attributes(errors);
+        if role == Role::Free && self.receiver().is_some() {
+            receives(role, self.receiver(), signature, errors);
+            return None;
+        }
         if !self.has_body {
             errors.on(&signature.ident, "a consumer needs a body to run: put the attribute on the implementation");
         }
-        let mut inputs = signature.inputs.iter().peekable();
-        let receiver = match inputs.peek() {
-            Some(FnArg::Receiver(receiver)) => Some(receiver),
-            _ => None,
-        };
-        let receiver_fits = receives(role, receiver, signature, errors);
-        if receiver.is_some() {
-            inputs.next();
-        }
-        let types: Vec<Option<Type>> = inputs
+        let receiver_fits = receives(role, self.receiver(), signature, errors);
+        let types: Vec<Option<Type>> = signature
+            .inputs
+            .iter()
             .filter_map(|input| match input {
                 FnArg::Typed(argument) => Some(argument),
                 FnArg::Receiver(_) => None,
@@ -86,6 +84,14 @@ impl Function {
         }
         let mut types = types.into_iter().collect::<Option<Vec<_>>>()?.into_iter();
         Some(Handler { message: types.next()?, extractors: types.collect(), output: signature.output.clone() })
+    }
+
+    /// What a method takes as `self`.
+    pub(crate) fn receiver(&self) -> Option<&Receiver> {
+        match self.signature.inputs.first() {
+            Some(FnArg::Receiver(receiver)) => Some(receiver),
+            _ => None,
+        }
     }
 
     fn qualifiers(&self, blocking: Option<&Ident>, errors: &mut Errors) {

@@ -18,6 +18,11 @@ mod service;
 mod suggest;
 mod values;
 
+#[cfg(test)]
+mod cases;
+#[cfg(test)]
+mod expansion;
+
 use proc_macro::TokenStream;
 
 /// Makes a consumer of an `async fn`: it is registered, and runs for each message of its queue.

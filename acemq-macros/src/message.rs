@@ -21,6 +21,7 @@ static SETTINGS: Table = Table {
         Known::new("crate", Shape::Value, "crate = my_crate::acemq"),
     ],
     instead: &[("name", "that is `type`"), ("kind", "that is `type`")],
+    lone_text: Some("type"),
     positional: 0,
 };
 
@@ -94,7 +95,7 @@ impl Settings {
             Some(tokens) => SETTINGS.read(tokens, errors),
             None => Entries::default(),
         };
-        if !entries.mentions("type") && !malformed {
+        if entries.lacks("type") && !malformed {
             errors.at(
                 Span::call_site(),
                 "a message needs the name of its type: `#[message(type = \"order.placed\")]` beside the derive",

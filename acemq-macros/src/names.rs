@@ -32,6 +32,12 @@ impl Names {
         self.item("acemq")
     }
 
+    /// What expansions name, and the traits by which they choose.
+    pub(crate) fn imports(&self) -> TokenStream {
+        let (private, acemq) = (self.private(), self.acemq());
+        quote!(use #private::{self as #acemq, ExpectsNothing as _, HidesNoError as _, NeedsNothing as _};)
+    }
+
     /// The path of what expansions use.
     pub(crate) fn private(&self) -> TokenStream {
         let root = &self.root;

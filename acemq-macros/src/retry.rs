@@ -55,6 +55,7 @@ static FIXED: Table = Table {
         ("initial", "the delay of `fixed` never grows: name it `delay`"),
         ("interval", "that is `delay`"),
     ],
+    lone_text: None,
     positional: 2,
 };
 
@@ -80,6 +81,7 @@ static EXPONENTIAL: Table = Table {
         ("factor", "each delay is twice the one before"),
         ("multiplier", "each delay is twice the one before"),
     ],
+    lone_text: None,
     positional: 3,
 };
 
@@ -256,7 +258,7 @@ impl<'a> Settings<'a> {
     /// Says what is missing, all in one sentence.
     fn needed<const N: usize>(&mut self, names: [&'static str; N]) -> bool {
         let missing: Vec<&str> =
-            names.iter().skip(self.given).filter(|name| !self.entries.mentions(name)).copied().collect();
+            names.iter().skip(self.given).filter(|name| self.entries.lacks(name)).copied().collect();
         if missing.is_empty() {
             return true;
         }

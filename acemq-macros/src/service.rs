@@ -18,7 +18,7 @@ use crate::{
 
 const CRATE: Known = Known::new("crate", Shape::Value, "crate = my_crate::acemq");
 
-static OPTIONS: Table = Table { of: None, known: &[CRATE], instead: &[], positional: 0 };
+static OPTIONS: Table = Table { of: None, known: &[CRATE], instead: &[], lone_text: None, positional: 0 };
 
 /// A method with the attribute.
 struct Method {
@@ -100,7 +100,7 @@ fn is_consumer(attribute: &Attribute) -> bool {
 }
 
 fn expand(block: &ItemImpl, methods: &[Method], names: &Names) -> TokenStream {
-    let (acemq, private, service) = (names.acemq(), names.private(), names.item("Service"));
+    let (acemq, imports, service) = (names.acemq(), names.imports(), names.item("Service"));
     let kind = &block.self_ty;
     let block_conditions = conditions(&block.attrs);
     let mut constants = TokenStream::new();
@@ -112,7 +112,7 @@ fn expand(block: &ItemImpl, methods: &[Method], names: &Names) -> TokenStream {
             call: quote!(<#service>::#name),
             name,
             spoken: format!("{}::{}", docs::text(kind), values::spoken(name)),
-            service: Some(quote!(#service)),
+            service: Some(quote!(#kind)),
         };
         let Registration { items, value } = registration(&method.options, &target, handler, names);
         let (items, value) = (naming(items, &service), naming(value, &service));
@@ -135,7 +135,7 @@ fn expand(block: &ItemImpl, methods: &[Method], names: &Names) -> TokenStream {
         #(#block_conditions)*
         #[allow(deprecated, unused_imports, clippy::all, clippy::pedantic, clippy::nursery)]
         const _: () = {
-            use #private as #acemq;
+            #imports
 
             type #service = #kind;
 

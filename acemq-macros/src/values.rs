@@ -211,11 +211,19 @@ pub(crate) fn module(known: &Known, tokens: TokenStream, errors: &mut Errors) ->
 /// Two strings in parentheses, each of which may be a constant expression.
 pub(crate) fn pair(known: &Known, tokens: TokenStream, errors: &mut Errors) -> Option<(Expr, Expr)> {
     const WHAT: &str = "an exchange and a routing key";
+    let string = |value: Expr, errors: &mut Errors| match value {
+        value @ Expr::Lit(ExprLit { lit: Lit::Str(_), .. }) => Some(value),
+        value if negative(&value) || matches!(value, Expr::Lit(_)) => {
+            errors.on(value, format_args!("the exchange and the routing key are strings, as in `{}`", known.example));
+            None
+        }
+        value => Some(value),
+    };
     match expression(known, tokens, WHAT, errors)? {
         Expr::Tuple(tuple) if tuple.elems.len() == 2 => {
             let mut elements = tuple.elems.into_iter();
-            let exchange = text(known, elements.next()?.into_token_stream(), errors);
-            let routing_key = text(known, elements.next()?.into_token_stream(), errors);
+            let exchange = string(bare(elements.next()?), errors);
+            let routing_key = string(bare(elements.next()?), errors);
             Some((exchange?, routing_key?))
         }
         value => {

@@ -45,6 +45,19 @@ async fn publish(url: &str) {
     assert_eq!((has("sent invoice"), has("received invoice"), has("no queue is called publish.nowhere")), (3, 3, 1));
 }
 
+async fn idempotent(url: &str) {
+    let mut program = Builder::example("idempotent").env("ACEMQ_URL", url).start();
+    assert_eq!(program.exit_code(SOON).await, Some(0), "{:#?}", program.lines());
+    let lines = program.lines();
+    assert!(lines.iter().any(|line| line.starts_with("handled 1 time, recognised 2 times")), "{lines:#?}");
+    assert_eq!(lines.last().map(String::as_str), Some("Ada has 500 cents"), "{lines:#?}");
+}
+
+#[tokio::test]
+async fn idempotent_makes_one_deposit_on_the_embedded_broker() {
+    idempotent("memory://idempotent").await;
+}
+
 #[tokio::test]
 async fn orders_shows_its_table_on_the_embedded_broker() {
     orders(None).await;
@@ -77,6 +90,7 @@ on_each_rabbitmq! {
         // A second run finds the queues of the first, and its dead letters.
         orders(Some(&url)).await;
         publish(&url).await;
+        idempotent(&url).await;
         quickstart(&url).await;
     }
 }

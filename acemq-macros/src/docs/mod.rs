@@ -20,16 +20,30 @@ pub(crate) fn of(options: &Options) -> TokenStream {
     quote!(#[doc = #text])
 }
 
-/// The settings as one more attribute of a method.
+/// The settings as one more attribute of a method, and what a linter must not hold against it.
 pub(crate) fn attach(attributes: &mut Vec<Attribute>, options: &Options) {
-    let text = describe(options);
+    let (text, asked_for) = (describe(options), asked_for(options));
     attributes.push(parse_quote!(#[doc = #text]));
+    attributes.push(parse_quote!(#asked_for));
+    attributes.push(parse_quote!(#[allow(clippy::unused_self)]));
+}
+
+/// What acemq itself asks for, so that no linter holds it against a function: to be `async`, or to own its arguments; a
+/// method, to take `&self`.
+pub(crate) fn asked_for(options: &Options) -> TokenStream {
+    if options.blocking.is_some() {
+        quote!(#[allow(clippy::needless_pass_by_value)])
+    } else {
+        quote!(#[allow(clippy::unused_async)])
+    }
 }
 
 /// The settings in Markdown.
 pub(crate) fn describe(options: &Options) -> String {
     let queue = options.queue.as_ref().map(value).unwrap_or_default();
     let mut rows = vec![("queue", consumed(options, &queue))];
+    // The name of a constant is no part of the names that acemq derives.
+    let queue = options.queue.as_ref().and_then(literal).unwrap_or_else(|| "{queue}".to_owned());
     rows.push(("at once", at_once(options)));
     if let Some(limit) = &options.timeout {
         rows.push(("time limit", length(limit)));

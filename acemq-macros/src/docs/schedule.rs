@@ -77,7 +77,8 @@ impl Schedule {
         let mut delivery = 2;
         while self.attempts.is_none_or(|attempts| delivery <= attempts) {
             let delay = self.delay(delivery - 1);
-            let stays = self.max.is_none_or(|max| delay == max);
+            // Zero never grows; the compiler is about to refuse it.
+            let stays = delay == 0 || self.max.is_none_or(|max| delay == max);
             let to = if stays { self.attempts } else { Some(delivery) };
             rows.push(Row { from: delivery, to, delay, in_broker: in_broker(delay) });
             if stays {

@@ -100,6 +100,18 @@ fn a_consumer_is_described_with_its_queue_its_schedule_and_its_claim() {
 }
 
 #[test]
+fn a_first_wait_of_zero_takes_no_time_to_describe() {
+    let text = describe(&options(quote!(queue = "q", retry = exponential(4_000_000_000, "0s", "1m"))));
+    assert!(text.contains("| 2 to 4000000000 | 0ms"), "{text}");
+}
+
+#[test]
+fn names_that_are_derived_from_a_constant_do_not_contain_its_own() {
+    let text = describe(&options(quote!(queue = queues::ORDERS, retry = fixed(3, "1m"))));
+    assert!(text.contains("to `{queue}.dlq`") && text.contains("the broker: `{queue}.retry.1m`"), "{text}");
+}
+
+#[test]
 fn constants_are_shown_by_their_names() {
     for (tokens, expected) in [
         (quote!(retry = exponential(MAX, "1s", CAP)), "Retries: `exponential(MAX, 1s, CAP)`"),

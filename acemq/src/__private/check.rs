@@ -114,7 +114,7 @@ pub const fn message_type(kind: &str) {
 
 #[track_caller]
 pub const fn message_version(version: u32) {
-    assert!(version >= 1, "a version is at least 1");
+    assert!(version >= 1, "`version` must be at least 1, which is the first version of a message");
 }
 
 /// The wait that a classified error asks for.

@@ -7,7 +7,7 @@
 
 use std::{error::Error, marker::PhantomData};
 
-use crate::handler::{Ack, Class, Classify, Expected, MessageType, failed};
+use crate::handler::{Ack, Class, Classify, Expected, FromContext, MessageType, Requirements, failed};
 
 /// What a consumer of `T` expects of the envelope.
 #[derive(Debug)]
@@ -25,6 +25,23 @@ pub trait ExpectsNothing {
 }
 
 impl<T> ExpectsNothing for Expects<T> {}
+
+/// What an argument of type `A` needs from the application.
+#[derive(Debug)]
+pub struct Needs<A>(PhantomData<A>);
+
+impl<A: FromContext> Needs<A> {
+    /// Notes it.
+    pub const NOTE: fn(&mut Requirements) = A::requires;
+}
+
+/// What a type needs that is no argument: to be blamed for that once, where it is taken.
+pub trait NeedsNothing {
+    /// Notes nothing.
+    const NOTE: fn(&mut Requirements) = |_| {};
+}
+
+impl<A> NeedsNothing for Needs<A> {}
 
 /// What a consumer function returned.
 #[derive(Debug)]

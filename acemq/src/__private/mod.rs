@@ -2,6 +2,7 @@
 
 pub mod check;
 mod dispatch;
+mod fitness;
 
 use std::any::Any;
 
@@ -11,7 +12,9 @@ pub use std::{error::Error as StdError, option::Option, result::Result, string::
 
 pub use inventory;
 
-pub use dispatch::{Expects, ExpectsNothing, HidesNoError, Inside, Returned, Unclassified};
+pub use fitness::{CodecType, ErrorType, Key, Service};
+
+pub use dispatch::{Expects, ExpectsNothing, HidesNoError, Inside, Needs, NeedsNothing, Returned, Unclassified};
 
 pub use crate::{
     envelope::{DecodeError, DefaultCodec},
@@ -102,28 +105,36 @@ pub fn undecodable(error: &DecodeError) -> Ack {
     Ack::undecodable(error)
 }
 
+/// An argument after the message.
+///
+/// # Errors
+/// When it cannot be had.
+pub fn argument<A: FromContext>(context: &Context) -> impl Future<Output = Result<A, ExtractError>> + Send {
+    A::from_context(context)
+}
+
 /// The service whose method is to be called.
 ///
 /// # Errors
 /// When the application does not provide it.
-pub async fn service<S: Send + Sync + 'static>(context: &Context) -> Result<Arc<S>, ExtractError> {
+pub async fn service<S: Service>(context: &Context) -> Result<Arc<S>, ExtractError> {
     let State(service) = <State<Arc<S>> as FromContext>::from_context(context).await?;
     Ok(service)
 }
 
 /// Notes that a service has to be provided.
-pub fn requires_service<S: Send + Sync + 'static>(requirements: &mut Requirements) {
+pub fn requires_service<S: 'static>(requirements: &mut Requirements) {
     requirements.state::<Arc<S>>();
 }
 
 /// What an error means, if it is of type `E`.
 #[must_use]
-pub fn class_of<E: Classify + 'static>(error: &(dyn StdError + 'static)) -> Option<Class> {
+pub fn class_of<E: Classify + ErrorType>(error: &(dyn StdError + 'static)) -> Option<Class> {
     error.downcast_ref::<E>().and_then(Classify::class)
 }
 
 /// The key of a claim, from whatever a key function returns.
-pub fn key(key: impl std::fmt::Display) -> String {
+pub fn key<K: Key>(key: K) -> String {
     key.to_string()
 }
 

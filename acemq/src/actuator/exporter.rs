@@ -39,13 +39,7 @@ pub fn install_exporter() -> Exporter {
         let handle = recorder.handle();
         metrics::set_global_recorder(recorder).is_ok().then_some(handle)
     });
-    match exporter {
-        Some(_) => {
-            names::describe();
-            Exporter::Installed
-        }
-        None => Exporter::Another,
-    }
+    if exporter.is_some() { Exporter::Installed } else { Exporter::Another }
 }
 
 #[allow(deprecated, reason = "the recommended naming also renames counters, and the family's names are fixed")]

@@ -18,6 +18,9 @@ use crate::{
 /// How long what is left may take to come to rest once nobody waits for handlers any more.
 const REST: Duration = Duration::from_secs(5);
 
+/// How long things may take to come to rest when handlers were abandoned or the deadline is over.
+const AFTER_ABANDON: Duration = Duration::from_secs(2);
+
 /// The least time that outstanding publishes have for their answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
@@ -116,15 +119,16 @@ impl Inner {
         let end = Instant::now() + self.drain_timeout + self.grace;
         wind_down(&self.phase, self.tasks.wait(), self.drain_timeout, self.grace).await;
         self.phase.abandon.cancel();
-        // After this even a handler that blocks its thread is left behind.
-        let _ = tokio::time::timeout(REST, self.tasks.wait()).await;
         // Within the same deadline: an answer that is on its way is worth the time that is left.
         let answers = end.max(Instant::now() + LAST_ANSWERS);
         if tokio::time::timeout_at(answers, self.publisher.close()).await.is_err() {
             tracing::warn!("publishes are without an answer: their outcome stays unknown");
         }
+        // A broker that has fallen silent answers no farewell; the deadline holds for it too.
+        let now = Instant::now();
+        let farewell = end.max(now + AFTER_ABANDON).min(now + REST);
         let connections = async { tokio::join!(self.consume.close(), self.publish.close()) };
-        if tokio::time::timeout(REST, connections).await.is_err() {
+        if tokio::time::timeout_at(farewell, connections).await.is_err() {
             tracing::warn!("the connections did not close in time");
         }
         let drained = Drained::closed(self.snapshot());
@@ -157,5 +161,6 @@ pub(super) async fn wind_down(phase: &Phase, ended: impl Future<Output = ()>, de
     }
     tracing::error!("handlers did not stop, and are abandoned: their messages are delivered again");
     phase.abandon.cancel();
-    let _ = tokio::time::timeout(REST, ended).await;
+    // After this even a handler that blocks its thread is left behind.
+    let _ = tokio::time::timeout(AFTER_ABANDON, ended).await;
 }

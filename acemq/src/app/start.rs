@@ -20,6 +20,7 @@ use crate::{
     health,
     policy::{Place, render},
     registry::{Registration, RungKind},
+    telemetry::names,
     topology,
     transport::{Role, Transport},
 };
@@ -58,6 +59,7 @@ pub(super) async fn start(mut app: App) -> Result<Running, Error> {
             return Err(error.into());
         }
     };
+    names::describe();
     let publisher = Publisher::new(publish.clone(), app.origin.take().unwrap_or_else(origin));
     app.scope.insert(publisher.clone());
     let slot = HandleSlot::default();

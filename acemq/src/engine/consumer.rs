@@ -13,10 +13,11 @@ use super::{
     account::Account,
     backoff::Backoff,
     claims::Claims,
-    driver::{Origin, drive},
+    driver::drive,
     gate::Gate,
     link::{self, Incarnation, Link},
     machine::{ClaimRules, Rules},
+    origin::Origin,
 };
 use crate::{
     handler::Scope,
@@ -32,6 +33,9 @@ const SETTLED_AFTER: Duration = Duration::from_secs(10);
 
 /// How often at most a consumer declares again what a move found missing.
 const MEND_EVERY: Duration = Duration::from_secs(10);
+
+/// How often a consumer that gets nothing looks whether its queue is still there.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// How long the deliveries of a closing channel may take to come to rest after their handlers were abandoned.
 const REST: Duration = Duration::from_secs(1);
@@ -270,8 +274,9 @@ impl Consumer {
         let Subscription { mut deliveries, channel } = subscription;
         // A stream that a client library forgot to end must not leave a consumer that looks alive.
         let mut gone = std::pin::pin!(link::lost(&*incarnation.connection));
+        let mut forgotten = std::pin::pin!(self.forgotten(incarnation));
         let lost = CancellationToken::new();
-        let origin = Origin { channel, lost: lost.clone() };
+        let origin = Origin { channel, lost: lost.clone(), quiet: CancellationToken::new() };
         // However this ends, what waits for the channel must not wait on.
         let _lost = lost.clone().drop_guard();
         self.subscribed();
@@ -281,6 +286,7 @@ impl Consumer {
                 () = self.phase.closing.cancelled() => break None,
                 item = deliveries.next() => item,
                 why = &mut gone => break Some(why),
+                why = &mut forgotten => break Some(why),
             };
             match item {
                 Some(Ok(incoming)) => {
@@ -300,6 +306,7 @@ impl Consumer {
             self.degrade(why.clone());
         } else {
             origin.channel.cancel().await;
+            origin.quiet.cancel();
             // What the broker had already sent goes back, unseen by any handler.
             let mut rest = std::pin::pin!(deliveries.by_ref().take_until(gone));
             while let Some(Ok(incoming)) = rest.next().await {
@@ -314,6 +321,19 @@ impl Consumer {
         }
         origin.channel.close().await;
         why
+    }
+
+    /// Waits until the queue is gone. RabbitMQ does not say so where it deletes a queue that it finds down.
+    async fn forgotten(&self, incarnation: &Incarnation) -> String {
+        let queue = Declaration::QueueExists { name: self.queue.to_string() };
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let delivers = self.account.last_arrival().is_some_and(|at| at.elapsed() < LOOK_EVERY);
+            if !delivers && let Err(error @ DeclareError::Missing { .. }) = incarnation.connection.declare(&queue).await
+            {
+                return error.to_string();
+            }
+        }
     }
 
     fn subscribed(&self) {

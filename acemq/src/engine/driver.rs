@@ -8,6 +8,7 @@ use std::{
 
 use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
 use super::{
     account::{End, GaveBack, Stage},
@@ -17,21 +18,14 @@ use super::{
     hop::{self, Remarks},
     inside,
     machine::{Effect, Event, Facts, Machine, Move, Note, Outcome, Target},
+    origin::Origin,
 };
 use crate::{
     envelope::Envelope,
     handler::{Ack, Context, Delivered, panic_text},
-    telemetry::Settlement,
-    transport::{Channel, Incoming, Lane, PublishError, Routing, Settled, Verdict},
+    telemetry::{Settlement, span},
+    transport::{Incoming, Lane, PublishError, Routing, Settled, Verdict},
 };
-
-/// Where a delivery came from, and where it is settled.
-#[derive(Debug, Clone)]
-pub(crate) struct Origin {
-    pub(crate) channel: Arc<dyn Channel>,
-    /// Cancelled when the channel is gone.
-    pub(crate) lost: CancellationToken,
-}
 
 /// One delivery on its way.
 struct Driver {
@@ -46,9 +40,11 @@ struct Driver {
     claimed_at: tokio::time::Instant,
     cancel: CancellationToken,
     slot: Option<Slot>,
+    /// Until it is decided what becomes of the delivery.
+    span: Span,
     stage: Stage,
-    /// Whether it came to its end.
-    ended: bool,
+    /// How it came to its end, if it did.
+    end: Option<End>,
     handled_for: Option<Duration>,
     /// Why the delivery goes back, if it does and the reason is known.
     gave_back: Option<GaveBack>,
@@ -68,7 +64,7 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
     };
     let Some(slot) = slot else {
         // No handler has seen it: back as it came.
-        let outcome = match origin.channel.settle(tag, Verdict::Requeue) {
+        let outcome = match origin.give_back(tag, &consumer.phase).await {
             Settled::Done => Outcome::Requeued,
             Settled::Gone => Outcome::Lost,
         };
@@ -105,6 +101,7 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
         Some(claim) => context.with_own(Arc::clone(claim.current()) as _),
         None => context,
     };
+    let span = span::processing(&context);
     let driver = Driver {
         consumer,
         origin,
@@ -115,8 +112,9 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
         claimed_at: tokio::time::Instant::now(),
         cancel,
         slot: Some(slot),
+        span,
         stage: Stage::Starting,
-        ended: false,
+        end: None,
         handled_for: None,
         gave_back: None,
     };
@@ -125,21 +123,25 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // A panic that nothing caught, or the end of the runtime: the delivery must neither stay out nor be counted for ever.
-        if !self.ended {
+        let end = self.end.take().unwrap_or_else(|| {
+            // A panic that nothing caught, or the end of the runtime: the delivery must neither stay out nor count for ever.
             let outcome = match self.origin.channel.settle(self.tag, Verdict::Requeue) {
                 Settled::Done => Outcome::Requeued,
                 Settled::Gone => Outcome::Lost,
             };
-            self.consumer.account.settled(self.stage, End { outcome, gave_back: GaveBack::Failed });
-        }
+            End { outcome, gave_back: GaveBack::Failed }
+        });
+        // Last of all: whoever waits for rest finds everything counted.
+        self.consumer.account.settled(self.stage, end);
     }
 }
 
 impl Driver {
     async fn run(mut self, facts: Facts) {
         let (mut machine, mut step) = Machine::start(self.consumer.rules, facts);
+        let mut error = None;
         let outcome = loop {
+            self.tell_plan(&machine, error.take());
             if let Some(note) = step.note {
                 self.consumer.telemetry.note(&self.context, note);
                 if matches!(note, Note::MoveAbandoned(_)) {
@@ -152,7 +154,10 @@ impl Driver {
             }
             let event = match step.effect {
                 Effect::Done(outcome) => break outcome,
-                Effect::Claim => self.claim().await,
+                Effect::Claim => {
+                    let span = self.span.clone();
+                    self.claim().instrument(span).await
+                }
                 Effect::Run => self.handle().await,
                 Effect::Wait { delay, jitter } => {
                     self.enter(Stage::Waiting);
@@ -170,8 +175,14 @@ impl Driver {
                     self.enter(Stage::Settling);
                     self.release().await
                 }
-                Effect::Ack => self.settle(Verdict::Ack),
-                Effect::Requeue => self.settle(Verdict::Requeue),
+                Effect::Ack => {
+                    self.enter(Stage::Settling);
+                    Event::Settled(self.origin.channel.settle(self.tag, Verdict::Ack))
+                }
+                Effect::Requeue => {
+                    self.enter(Stage::Settling);
+                    Event::Settled(self.origin.give_back(self.tag, &self.consumer.phase).await)
+                }
             };
             if self.consumer.phase.closing.is_cancelled() {
                 machine.close();
@@ -182,12 +193,26 @@ impl Driver {
             if self.origin.lost.is_cancelled() {
                 machine.lose_channel();
             }
+            if let Event::Returned { ack: Ack::Retry { reason, .. }, .. } = &event
+                && !self.span.is_none()
+            {
+                error = Some(reason.clone());
+            }
             step = machine.on(event);
         };
-        self.ended = true;
-        let end = End { outcome, gave_back: self.gave_back() };
-        self.consumer.account.settled(self.stage, end);
+        self.end = Some(End { outcome, gave_back: self.gave_back() });
         self.consumer.telemetry.settled(&Settlement { context: &self.context, outcome, handled_for: self.handled_for });
+    }
+
+    /// Ends the span at the decision: what is waited for after it is not part of it.
+    fn tell_plan(&mut self, machine: &Machine, error: Option<String>) {
+        if self.span.is_none() {
+            return;
+        }
+        if let Some(plan) = machine.plan() {
+            let reason = plan.reason.map(ToString::to_string).or(error);
+            span::decided(&std::mem::replace(&mut self.span, Span::none()), plan.outcome, plan.wait, reason.as_deref());
+        }
     }
 
     fn gave_back(&self) -> GaveBack {
@@ -201,11 +226,6 @@ impl Driver {
     fn enter(&mut self, stage: Stage) {
         self.consumer.account.moved(self.stage, stage);
         self.stage = stage;
-    }
-
-    fn settle(&mut self, verdict: Verdict) -> Event {
-        self.enter(Stage::Settling);
-        Event::Settled(self.origin.channel.settle(self.tag, verdict))
     }
 
     async fn claim(&mut self) -> Event {
@@ -277,7 +297,7 @@ impl Driver {
         let context = self.context.clone();
         // Inside the future, since the handler's first steps may panic too.
         let call = AssertUnwindSafe(async move { invoke(context).await }).catch_unwind();
-        let mut call = Box::pin(inside::a_handler_of(&self.consumer, call));
+        let mut call = Box::pin(inside::a_handler_of(&self.consumer, call).instrument(self.span.clone()));
         let lease = async {
             match &self.claim {
                 Some(claim) => {

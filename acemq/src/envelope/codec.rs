@@ -3,6 +3,10 @@
 use serde::{Serialize, de::DeserializeOwned};
 
 /// Reads and writes bodies of one format.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a codec",
+    label = "a codec implements `acemq::envelope::Codec`, such as `acemq::envelope::Json`"
+)]
 pub trait Codec {
     /// The content type that a publish writes.
     const CONTENT_TYPE: &'static str;

@@ -52,7 +52,7 @@ pub enum Class {
     message = "`{Self}` does not say what it means for its message",
     note = "put `#[derive(acemq::Classify)]` on the error"
 )]
-pub trait Classify: Error {
+pub trait Classify {
     /// What this error means, if it means anything but an ordinary failure.
     fn class(&self) -> Option<Class>;
 }

@@ -133,12 +133,14 @@ impl IntoAck for Ack {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: Into<BoxError>> IntoAck for Result<(), E> {
     fn into_ack(self) -> Ack {
         self.map_or_else(|error| failed(&*error.into()), |()| Ack::Accept)
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: Into<BoxError>> IntoAck for Result<Ack, E> {
     fn into_ack(self) -> Ack {
         match self {

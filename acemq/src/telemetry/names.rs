@@ -1,6 +1,5 @@
 //! The vocabulary of the metrics: the same in every library of the family.
 
-#[cfg(feature = "actuator")]
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
 pub(crate) const PUBLISH_TOTAL: &str = "acemq.publish.total";
@@ -28,7 +27,6 @@ pub(crate) const RUNG: &str = "rung";
 pub(crate) const OTHER: &str = "other";
 
 /// Tells the recorder what the metrics mean, and which of them are seconds.
-#[cfg(feature = "actuator")]
 pub(crate) fn describe() {
     describe_counter!(PUBLISH_TOTAL, "Publishes of the application, by what became of them");
     describe_histogram!(PUBLISH_DURATION, Unit::Seconds, "From the call of a publish to its answer");

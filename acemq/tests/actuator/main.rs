@@ -5,4 +5,5 @@
 
 mod client;
 mod health;
+mod metrics;
 mod server;

@@ -72,7 +72,8 @@ async fn an_application_that_cannot_start_leaves_nothing_behind() {
     let (bench, broker) = (Bench::new(), Memory::private());
     let before = tasks();
     // Of another kind than the consumer declares.
-    let wrong = acemq::topology::Declaration::Queue { name: "works".to_owned(), arguments: Default::default() };
+    let wrong =
+        acemq::topology::Declaration::Queue { name: "works".to_owned(), arguments: acemq::envelope::Table::new() };
     broker.declare(&wrong).unwrap();
     let error = app(&bench, &broker).consumer::<works>().start().await.unwrap_err();
     assert!(matches!(error, Error::Declare(_)), "{error}");

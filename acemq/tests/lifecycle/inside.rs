@@ -25,16 +25,16 @@ async fn steers(Text(what): Text, State(bench): State<Bench>, handle: Handle, co
         }
         "everything" => {
             handle.pause_consuming();
-            handle.drain(Duration::from_mins(1)).await;
+            let _ = handle.drain(Duration::from_mins(1)).await;
             handle.resume_consuming();
-            handle.stop("steers").await.unwrap();
-            handle.drain(Duration::from_mins(1)).await;
+            let _ = handle.stop("steers").await.unwrap();
+            let _ = handle.drain(Duration::from_mins(1)).await;
             handle.begin_close();
             handle.hurry();
         }
         "wait for the close" => {
             handle.begin_close();
-            handle.closed().await;
+            let _ = handle.closed().await;
         }
         other => panic!("{other}"),
     }

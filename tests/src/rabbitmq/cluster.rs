@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::call::quoted;
 use super::install::{Install, Version};
 use super::node::{Mapper, Node};
 use crate::wait::eventually;
@@ -56,17 +57,20 @@ impl Cluster {
     /// The node that leads the quorum queue `queue` of the vhost `/`.
     pub async fn leader_of(&self, queue: &str) -> &Node {
         let expression = format!(
-            "{{ok, Q}} = rabbit_amqqueue:lookup({{resource, <<\"/\">>, queue, <<\"{queue}\">>}}), \
-             {{_, Leader}} = amqqueue:get_pid(Q), Leader."
+            "{{ok, Q}} = rabbit_amqqueue:lookup({{resource, <<\"/\">>, queue, {}}}), \
+             {{_, Leader}} = amqqueue:get_pid(Q), Leader",
+            quoted(queue)
         );
         let leader = eventually(PATIENCE, &format!("a leader of {queue}"), async || {
             let mut seen = String::new();
             for node in self.nodes.iter().filter(|node| node.process_id().is_some()) {
-                seen = match node.try_ctl(&["eval", &expression]).await {
+                seen = match node.try_eval(&expression).await {
                     Ok(name) => name.trim().trim_matches('\'').to_owned(),
                     Err(error) => error,
                 };
-                if let Some(index) = self.nodes.iter().position(|node| node.name() == seen) {
+                // The others may not have noticed the end of one that is down.
+                let leads = |node: &Node| node.name() == seen && node.process_id().is_some();
+                if let Some(index) = self.nodes.iter().position(leads) {
                     return Ok(index);
                 }
             }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
-
+use super::call::quoted;
 use super::node::Node;
 use super::view::{self, Binding, Exchange, Queue};
 use crate::wait::eventually;
@@ -11,22 +10,28 @@ use crate::wait::eventually;
 /// How long an alarm may take to be seen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Who does all this, in the log of the node.
+const ACTOR: &str = "<<\"tests\">>";
+
 impl Node {
     /// Makes a vhost; `guest` may do everything in it.
     pub async fn add_vhost(&self, name: &str) {
-        self.ctl(["add_vhost", name]).await;
-        self.ctl(["set_permissions", "-p", name, "guest", ".*", ".*", ".*"]).await;
+        self.eval(&format!("ok = rabbit_vhost:add({}, {ACTOR})", quoted(name))).await;
+        self.permit("guest", name, [".*"; 3]).await;
     }
 
     /// Makes a user who may configure, write and read in `vhost` what the three regular expressions match.
     pub async fn add_user(&self, name: &str, password: &str, vhost: &str, may: [&str; 3]) {
-        self.ctl(["add_user", name, password]).await;
+        let [user, password] = [name, password].map(quoted);
+        self.eval(&format!("ok = rabbit_auth_backend_internal:add_user({user}, {password}, {ACTOR})")).await;
         self.permit(name, vhost, may).await;
     }
 
     /// Sets what a user may configure, write and read in `vhost`.
-    pub async fn permit(&self, name: &str, vhost: &str, [configure, write, read]: [&str; 3]) {
-        self.ctl(["set_permissions", "-p", vhost, name, configure, write, read]).await;
+    pub async fn permit(&self, name: &str, vhost: &str, may: [&str; 3]) {
+        let [user, vhost] = [name, vhost].map(quoted);
+        let may = may.map(quoted).join(", ");
+        self.eval(&format!("ok = rabbit_auth_backend_internal:set_permissions({user}, {vhost}, {may}, {ACTOR})")).await;
     }
 
     /// The queues of the vhost `/`; a quorum queue's counts lag by a tenth of a second, so wait for them by
@@ -37,7 +42,7 @@ impl Node {
 
     /// The queues of `vhost`.
     pub async fn queues_in(&self, vhost: &str) -> Vec<Queue> {
-        self.list("list_queues", vhost, &view::QUEUE).await
+        self.list("rabbit_amqqueue", vhost, &view::QUEUE).await
     }
 
     /// The queue `name` of the vhost `/`, if it is there.
@@ -52,7 +57,7 @@ impl Node {
 
     /// The bindings of `vhost`, sorted.
     pub async fn bindings_in(&self, vhost: &str) -> Vec<Binding> {
-        let mut bindings: Vec<Binding> = self.list("list_bindings", vhost, &view::BINDING).await;
+        let mut bindings: Vec<Binding> = self.list("rabbit_binding", vhost, &view::BINDING).await;
         bindings.sort();
         bindings
     }
@@ -64,49 +69,53 @@ impl Node {
 
     /// The exchanges of `vhost`.
     pub async fn exchanges_in(&self, vhost: &str) -> Vec<Exchange> {
-        self.list("list_exchanges", vhost, &view::EXCHANGE).await
+        self.list("rabbit_exchange", vhost, &view::EXCHANGE).await
     }
 
-    async fn list<T: DeserializeOwned>(&self, command: &str, vhost: &str, columns: &[&str]) -> Vec<T> {
-        let args = [&[command, "-p", vhost, "--formatter", "json"], columns].concat();
-        let output = self.ctl(args).await;
-        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{command} printed {output:?}: {error}"))
+    async fn list<T: serde::de::DeserializeOwned>(&self, module: &str, vhost: &str, columns: &[&str]) -> Vec<T> {
+        self.table(&format!("{module}:info_all({}, [{}])", quoted(vhost), columns.join(", "))).await
     }
 
     /// Deletes the queue `name` of the vhost `/` with everything in it, as an operator does.
     pub async fn delete_queue(&self, name: &str) {
-        self.ctl(["delete_queue", name]).await;
+        self.eval(&format!(
+            "{{ok, Queue}} = rabbit_amqqueue:lookup({{resource, <<\"/\">>, queue, {}}}), \
+             {{ok, _}} = rabbit_amqqueue:delete(Queue, false, false, {ACTOR})",
+            quoted(name)
+        ))
+        .await;
     }
 
     /// Closes every connection from the side of the broker.
     pub async fn close_all_connections(&self) {
-        self.ctl(["close_all_connections", "closed by a test"]).await;
+        let reason = "<<\"closed by a test\">>";
+        self.eval(&format!("rabbit_networking:close_connections(rabbit_networking:connections(), {reason})")).await;
     }
 
     /// Raises the alarm for memory: the node blocks every connection that publishes.
     pub async fn block_memory(&self) {
-        self.ctl(["set_vm_memory_high_watermark", "0.0000001"]).await;
+        self.eval("vm_memory_monitor:set_vm_memory_high_watermark(1.0e-7)").await;
         self.alarms(true).await;
     }
 
     /// Raises the alarm for disk space.
     pub async fn block_disk(&self) {
-        self.ctl(["set_disk_free_limit", "1000000GB"]).await;
+        self.eval("rabbit_disk_monitor:set_disk_free_limit(\"1000000GB\")").await;
         self.alarms(true).await;
     }
 
     /// Clears both alarms.
     pub async fn unblock(&self) {
-        self.ctl(["set_vm_memory_high_watermark", "0.6"]).await;
-        self.ctl(["set_disk_free_limit", "1MB"]).await;
+        self.eval("vm_memory_monitor:set_vm_memory_high_watermark(0.6)").await;
+        self.eval("rabbit_disk_monitor:set_disk_free_limit(\"1MB\")").await;
         self.alarms(false).await;
     }
 
     async fn alarms(&self, raised: bool) {
         let what = if raised { "an alarm" } else { "the end of all alarms" };
         eventually(PATIENCE, what, async || {
-            let alarms = self.ctl(["eval", "rabbit_alarm:get_alarms()."]).await;
-            if raised == (alarms.trim() != "[]") { Ok(()) } else { Err(alarms) }
+            let alarms = self.eval("rabbit_alarm:get_alarms()").await;
+            if raised == (alarms != "[]") { Ok(()) } else { Err(alarms) }
         })
         .await;
     }
@@ -114,11 +123,6 @@ impl Node {
     /// Has the node write the definitions of its queues, exchanges and bindings to disk, so that they survive
     /// [`Node::kill`].
     pub async fn write_out(&self) {
-        self.eval("catch mnesia:sync_log().").await;
-    }
-
-    /// Evaluates an Erlang expression on the node and gives what `rabbitmqctl eval` prints.
-    pub async fn eval(&self, expression: &str) -> String {
-        self.ctl(["eval", expression]).await.trim().to_owned()
+        self.eval("catch mnesia:sync_log()").await;
     }
 }

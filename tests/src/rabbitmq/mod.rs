@@ -15,6 +15,7 @@
 //! # }
 //! ```
 
+mod call;
 mod cluster;
 mod install;
 mod manage;
@@ -26,14 +27,9 @@ pub use install::Version;
 pub use node::{Builder, Node};
 pub use view::{Binding, Exchange, Queue};
 
-use std::collections::BTreeMap;
-
-use tokio::sync::{Mutex, OnceCell};
+use tokio::sync::OnceCell;
 
 use crate::wait::unique;
-
-/// How many vhosts are made at a time.
-const VHOSTS: usize = 12;
 
 /// The node of `version` that all tests of this test binary share; started by the first that asks.
 ///
@@ -49,25 +45,10 @@ pub async fn shared(version: Version) -> &'static Node {
 }
 
 /// A vhost of `node` that no other test uses; `guest` may do everything in it.
-///
-/// They are made many at a time, since each call of `rabbitmqctl` costs seconds of a busy machine.
 pub async fn vhost(node: &'static Node) -> String {
-    static SPARE: Mutex<BTreeMap<u16, Vec<String>>> = Mutex::const_new(BTreeMap::new());
-    let mut spare = SPARE.lock().await;
-    let spare = spare.entry(node.port()).or_default();
-    if let Some(vhost) = spare.pop() {
-        return vhost;
-    }
-    let names: Vec<String> = (0..VHOSTS).map(|_| unique("vhost")).collect();
-    let list = names.iter().map(|name| format!("<<\"{name}\">>")).collect::<Vec<_>>().join(",");
-    let all = "<<\".*\">>";
-    node.eval(&format!(
-        "[begin rabbit_vhost:add(V, <<\"tests\">>), rabbit_auth_backend_internal:set_permissions(<<\"guest\">>, V, {all}, \
-         {all}, {all}, <<\"tests\">>) end || V <- [{list}]], ok."
-    ))
-    .await;
-    spare.extend(names);
-    spare.pop().expect("they were just made")
+    let name = unique("vhost");
+    node.add_vhost(&name).await;
+    name
 }
 
 /// Writes one test for each RabbitMQ version, as a module of the given name with the tests `rabbitmq_3` and

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,9 @@ use crate::server::{Scratch, Server, tail};
 
 /// How long a node may take to start or to stop, on a busy machine with two cores.
 const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The secret that lets Erlang nodes talk to each other; these listen on the loopback interface only.
+pub(super) const COOKIE: &str = "ACEMQTESTS";
 
 /// What the Erlang machine of a server is started with: distribution on the loopback interface only, and the counts of
 /// quorum queues, which they publish by a timer of 5 s, up to date.
@@ -97,7 +101,7 @@ impl Builder {
             ("rabbitmq.conf", conf.as_str()),
             ("advanced.config", self.advanced.as_str()),
             ("enabled_plugins", "[].\n"),
-            (".erlang.cookie", "ACEMQTESTS"),
+            (".erlang.cookie", COOKIE),
         ];
         for (name, text) in files {
             std::fs::write(scratch.path().join(name), text).expect("a new directory can be written into");
@@ -106,7 +110,16 @@ impl Builder {
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o400);
         std::fs::set_permissions(cookie, private).expect("the mode of a new file can be set");
         let name = format!("{}@localhost", self.name);
-        Node { install, name, ports, mapper, server: Mutex::new(None), scratch, ctl: Semaphore::new(2) }
+        Node {
+            install,
+            name,
+            ports,
+            mapper,
+            server: Mutex::new(None),
+            started: AtomicUsize::new(0),
+            scratch,
+            ctl: Semaphore::new(2),
+        }
     }
 }
 
@@ -119,6 +132,8 @@ pub struct Node {
     mapper: Arc<Mapper>,
     // Before the directory, so that the process is gone when that is removed.
     server: Mutex<Option<Server>>,
+    /// How often it had come up before it was started last.
+    started: AtomicUsize,
     scratch: Scratch,
     /// Each `rabbitmqctl` is an Erlang machine of its own, and a node has ports for a few of them.
     ctl: Semaphore,
@@ -148,6 +163,11 @@ impl Node {
     /// The port of AMQP; it stays the same over every restart.
     pub fn port(&self) -> u16 {
         self.ports.port(0)
+    }
+
+    /// The port of Erlang's distribution.
+    pub(super) fn distribution_port(&self) -> u16 {
+        self.ports.port(1)
     }
 
     /// The address for the user `guest` and the vhost `/`.
@@ -212,6 +232,7 @@ impl Node {
 
     /// Starts the server process and does not wait.
     pub(super) fn launch(&self) {
+        self.started.store(self.startups(), Ordering::Relaxed);
         let mut server = self.server();
         assert!(server.is_none(), "RabbitMQ {} runs already", self.name);
         let mut command = self.command("rabbitmq-server");
@@ -219,11 +240,11 @@ impl Node {
         *server = Some(Server::spawn(&command, &self.scratch.path().join("out")));
     }
 
-    /// Waits until the node answers the header of the protocol: that is when a client can use it, while
-    /// `rabbitmqctl` waits for less and takes longer.
+    /// Waits until the node has logged that it is up, and answers the header of the protocol. It does so a moment before,
+    /// too, but takes a queue that is deleted then for one that is down, and tells no consumer.
     pub(super) async fn answered(&self) {
         let start = Instant::now();
-        while !self.answers().await {
+        while self.startups() <= self.started.load(Ordering::Relaxed) || !self.answers().await {
             let ended = self.server().as_mut().and_then(Server::ended);
             if let Some(status) = ended {
                 panic!("RabbitMQ {} ended while it started ({status})\n{}", self.name, self.end_of_logs());
@@ -236,6 +257,11 @@ impl Node {
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// How often the node has come up, by its log.
+    fn startups(&self) -> usize {
+        self.log().matches("Server startup complete").count()
     }
 
     async fn answers(&self) -> bool {
@@ -277,7 +303,7 @@ impl Node {
     }
 
     /// A command of the installation with the environment of this node.
-    fn command(&self, program: &str) -> Command {
+    pub(super) fn command(&self, program: &str) -> Command {
         let mut command = self.install.command(program);
         let base = self.install.inside(self.scratch.path());
         let below = |name: &str| base.join(name);
@@ -293,7 +319,7 @@ impl Node {
             .env("RABBITMQ_ADVANCED_CONFIG_FILE", below("advanced.config"))
             .env("RABBITMQ_ENABLED_PLUGINS_FILE", below("enabled_plugins"))
             .env("RABBITMQ_CONF_ENV_FILE", "/dev/null")
-            .env("RABBITMQ_DIST_PORT", self.ports.port(1).to_string())
+            .env("RABBITMQ_DIST_PORT", self.distribution_port().to_string())
             // The shell that starts the server becomes the server, so that signals reach it.
             .env("RUNNING_UNDER_SYSTEMD", "true")
             .env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", ERL_ARGS)

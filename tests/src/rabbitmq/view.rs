@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A queue as `rabbitmqctl list_queues` shows it.
+/// A queue as the node lists it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Queue {
     /// Its name.
@@ -32,7 +32,7 @@ pub struct Queue {
     pub arguments: BTreeMap<String, Value>,
 }
 
-/// A binding as `rabbitmqctl list_bindings` shows it.
+/// A binding as the node lists it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct Binding {
     /// The exchange; empty for the default exchange.
@@ -46,7 +46,7 @@ pub struct Binding {
     pub key: String,
 }
 
-/// An exchange as `rabbitmqctl list_exchanges` shows it.
+/// An exchange as the node lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Exchange {
     /// Its name; empty for the default exchange.

@@ -1,6 +1,10 @@
 //! One of the two brokers, and what is written down about it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use acemq::{
     envelope::{Properties, Table, Value},
@@ -15,14 +19,13 @@ use acemq_tests::{
     wait::unique,
 };
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 
 /// How long a delivery may take.
 const SOON: Duration = Duration::from_secs(20);
 
-/// How long nothing comes when nothing is to come: the embedded broker has delivered before it answers.
-const QUIET_EMBEDDED: Duration = Duration::from_millis(20);
-const QUIET: Duration = Duration::from_secs(1);
+/// How long nothing comes when nothing is to come.
+const QUIET: Duration = Duration::from_millis(100);
 
 /// A broker that nobody else uses.
 pub struct Lab {
@@ -30,18 +33,26 @@ pub struct Lab {
     pub publish: Arc<dyn Connection>,
     /// How the broker calls its virtual host in its texts.
     vhost: String,
-    quiet: Duration,
+    tally: Arc<Tally>,
+}
+
+/// How many deliveries came each time that a script took all there were. What the embedded broker gave is awaited of the
+/// other, however slow the machine is.
+#[derive(Default)]
+pub struct Tally {
+    awaited: Mutex<VecDeque<usize>>,
+    came: Mutex<VecDeque<usize>>,
 }
 
 impl Lab {
     pub fn embedded() -> Self {
         let broker = Memory::private();
-        let open = |role| futures_util::FutureExt::now_or_never(broker.connect(role)).unwrap().unwrap();
+        let open = |role| broker.connect(role).now_or_never().unwrap().unwrap();
         Self {
             consume: open(Role::Consume),
             publish: open(Role::Publish),
             vhost: "/".to_owned(),
-            quiet: QUIET_EMBEDDED,
+            tally: Arc::default(),
         }
     }
 
@@ -58,12 +69,16 @@ impl Lab {
             return None;
         }
         let node = rabbitmq::shared(version).await;
-        let vhost = unique("parity");
-        node.add_vhost(&vhost).await;
+        let vhost = rabbitmq::vhost(node).await;
         let broker = RabbitMq::new(node.url_for("guest", "guest", &vhost)).unwrap();
         let consume = broker.connect(Role::Consume).await.unwrap();
         let publish = broker.connect(Role::Publish).await.unwrap();
-        Some(Self { consume, publish, vhost, quiet: QUIET })
+        Some(Self { consume, publish, vhost, tally: Arc::default() })
+    }
+
+    /// Awaits as many deliveries as another broker gave.
+    pub fn await_as_many_as(&self, other: &Self) {
+        *self.tally.awaited.lock().unwrap() = std::mem::take(&mut *other.tally.came.lock().unwrap());
     }
 
     /// The broker's answer to a declaration.
@@ -100,7 +115,7 @@ impl Lab {
 
     pub async fn consumer(&self, queue: &str, prefetch: u16) -> Consumer {
         let wanted = Subscribe { queue: queue.to_owned(), prefetch, tag: unique("consumer") };
-        Consumer { subscription: self.consume.subscribe(&wanted).await.unwrap(), quiet: self.quiet }
+        Consumer { subscription: self.consume.subscribe(&wanted).await.unwrap(), tally: Arc::clone(&self.tally) }
     }
 
     /// Takes everything out of a queue and writes it down.
@@ -126,7 +141,7 @@ pub fn same(embedded: &[String], real: &[String]) {
 
 pub struct Consumer {
     subscription: Subscription,
-    quiet: Duration,
+    tally: Arc<Tally>,
 }
 
 impl Consumer {
@@ -145,10 +160,16 @@ impl Consumer {
 
     /// What comes until nothing more does.
     pub async fn all(&mut self) -> Vec<Incoming> {
+        let awaited = self.tally.awaited.lock().unwrap().pop_front().unwrap_or(0);
         let mut taken = Vec::new();
-        while let Ok(Some(Ok(incoming))) = tokio::time::timeout(self.quiet, self.subscription.deliveries.next()).await {
-            taken.push(incoming);
+        loop {
+            let patience = if taken.len() < awaited { SOON } else { QUIET };
+            match tokio::time::timeout(patience, self.subscription.deliveries.next()).await {
+                Ok(Some(Ok(incoming))) => taken.push(incoming),
+                _ => break,
+            }
         }
+        self.tally.came.lock().unwrap().push_back(taken.len());
         taken
     }
 

@@ -54,6 +54,18 @@ async fn a_deleted_queue_that_its_consumer_declares_is_back_at_once_with_its_bin
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_queue_that_goes_without_a_word_is_missed_and_consumed_again() {
+    let script = Script::accepts();
+    let scene = Scene::start(app(&script).consumer::<consumers::short>()).await;
+    scene.broker.lose_queue("short");
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    let health = scene.running.health().await;
+    assert_eq!((health.consumers[0].resubscribed, health.status), (1, Status::Up));
+    scene.put("short", "a");
+    script.called(1, Duration::from_secs(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_consumer_that_the_broker_cancels_subscribes_again() {
     let script = Script::accepts();
     let scene = Scene::start(app(&script).consumer::<consumers::short>()).await;

@@ -39,3 +39,30 @@ pub(crate) async fn claimed(raw: Raw, State(script): State<Script>, context: Con
 pub(crate) async fn theirs(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
     script.run(&raw.0, context).await
 }
+
+// Each test on a shared node has a queue of its own.
+
+#[consumer(queue = "held", declare = quorum)]
+pub(crate) async fn held(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
+    script.run(&raw.0, context).await
+}
+
+#[consumer(queue = "copied", declare = quorum, retry = fixed(3, "100ms"))]
+pub(crate) async fn copied(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
+    script.run(&raw.0, context).await
+}
+
+#[consumer(queue = "framed", declare = classic, retry = none)]
+pub(crate) async fn framed(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
+    script.run(&raw.0, context).await
+}
+
+#[consumer(queue = "alarmed", declare = quorum, retry = none)]
+pub(crate) async fn alarmed(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
+    script.run(&raw.0, context).await
+}
+
+#[consumer(queue = "flooded", prefetch = 20)]
+pub(crate) async fn flooded(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
+    script.run(&raw.0, context).await
+}

@@ -4,5 +4,7 @@ mod connection;
 mod consumer;
 mod consumers;
 mod hop;
+mod live;
 mod panics;
+mod poison;
 mod scene;

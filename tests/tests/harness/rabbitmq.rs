@@ -38,6 +38,14 @@ on_each_rabbitmq! {
         assert_eq!(client.ready(&queue).await, None);
     }
 
+    async fn an_expression_of_any_size_comes_back(node: &'static Node) {
+        assert_eq!(node.eval("X = 1, {X, ok, <<195,182>>}.").await, "{1,ok,<<\"ö\"/utf8>>}");
+        assert_eq!(node.eval("lists:duplicate(100000, $a)").await.len(), 100_002);
+        assert!(node.try_eval("1 = 2").await.unwrap_err().contains("badmatch"));
+        assert!(node.try_eval("no expression").await.is_err());
+        assert_eq!(node.ctl(["eval", "1 + 1."]).await.trim(), "2");
+    }
+
     async fn a_user_may_only_what_it_was_permitted(node: &'static Node) {
         let (user, vhost) = (unique("user"), unique("vhost/with a blank"));
         node.add_vhost(&vhost).await;

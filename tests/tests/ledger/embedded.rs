@@ -13,6 +13,7 @@ use super::{
     book::{Book, Excuses, Found},
     fault::{self, Fault},
     script::{Letter, WORK},
+    store::Store,
     trial::{Ground, Trial, all_queues, seeds, working_queues},
 };
 
@@ -145,7 +146,7 @@ fn every_confirmed_message_is_accounted_for_on_the_embedded_broker() {
             let duplicates = !plan.is_empty();
             let excuses = Excuses { duplicates, crash_loops: plan.len() > 5, no_reason: false };
             let letters = random.random_range(20..200);
-            Trial { seed, letters, span, plan, excuses, hold: None }.run(&ground).await
+            Trial { seed, letters, span, plan, excuses, hold: None }.run(&ground, Store::default()).await
         });
         println!("seed {seed}: {summary}");
     }

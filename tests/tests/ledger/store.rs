@@ -1,6 +1,7 @@
 //! A claim store that outlives the applications of a run, and can be out of reach.
 
 use std::{
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -8,29 +9,46 @@ use std::{
     time::Duration,
 };
 
-use acemq::idempotency::{Claim, ClaimStore, Fenced, MemoryStore, StoreError, Token};
+use acemq::idempotency::{Claim, ClaimStore, Fenced, MemoryStore, StoreError, Token, sql::SqlStore};
 use futures_util::{FutureExt, future::BoxFuture};
+use sqlx::{AssertSqlSafe, Connection as _, sqlite::SqliteConnectOptions};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Store(Arc<Inner>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
-    claims: MemoryStore,
+    claims: Box<dyn ClaimStore>,
     away: AtomicBool,
 }
 
+impl Default for Inner {
+    fn default() -> Self {
+        Self { claims: Box::new(MemoryStore::new()), away: AtomicBool::new(false) }
+    }
+}
+
 impl Store {
+    /// Claims in an SQLite database of this directory; in memory unless asked for.
+    pub(crate) async fn sqlite(dir: &Path) -> Self {
+        let options = SqliteConnectOptions::new().filename(dir.join("claims.db")).create_if_missing(true);
+        let store = SqlStore::connect_sqlite(options.clone());
+        let mut connection = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(store.create_table_sql())).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        Self(Arc::new(Inner { claims: Box::new(store), away: AtomicBool::new(false) }))
+    }
+
     /// Out of reach for everything but confirms, whose loss makes duplicates.
     pub(crate) fn be_away(&self, away: bool) {
         self.0.away.store(away, Ordering::SeqCst);
     }
 
-    fn reach(&self) -> Result<&MemoryStore, StoreError> {
+    fn reach(&self) -> Result<&dyn ClaimStore, StoreError> {
         if self.0.away.load(Ordering::SeqCst) {
             Err(StoreError::Unreachable { why: "a fault".to_owned() })
         } else {
-            Ok(&self.0.claims)
+            Ok(&*self.0.claims)
         }
     }
 }

@@ -16,28 +16,28 @@ fn begin(what: &str, context: &Context) {
     println!("\nbegun {} {what} attempt {}", context.queue(), context.attempt());
 }
 
-#[consumer(queue = "sleeps", declare = quorum, name = "sleeps")]
+#[consumer(queue = "sleeps", declare = classic, name = "sleeps")]
 async fn sleeps(Text(millis): Text, context: Context) {
     begin(&millis, &context);
     tokio::time::sleep(Duration::from_millis(millis.parse().unwrap())).await;
     println!("\nended {millis}");
 }
 
-#[consumer(queue = "obeys", declare = quorum, name = "obeys")]
+#[consumer(queue = "obeys", declare = classic, name = "obeys")]
 async fn obeys(Text(what): Text, context: Context) -> Result<(), String> {
     begin(&what, &context);
     context.cancelled().await;
     Err("stopped".to_owned())
 }
 
-#[consumer(queue = "deaf", declare = quorum, name = "deaf")]
+#[consumer(queue = "deaf", declare = classic, name = "deaf")]
 async fn deaf(Text(what): Text, context: Context) {
     begin(&what, &context);
     std::future::pending::<()>().await;
 }
 
 /// An `async` handler that never lets its thread go.
-#[consumer(queue = "spins", declare = quorum, name = "spins")]
+#[consumer(queue = "spins", declare = classic, name = "spins")]
 async fn spins(Text(what): Text, context: Context) {
     begin(&what, &context);
     loop {
@@ -45,7 +45,8 @@ async fn spins(Text(what): Text, context: Context) {
     }
 }
 
-#[consumer(queue = "blocks", declare = quorum, name = "blocks", blocking)]
+#[allow(clippy::needless_pass_by_value, reason = "as handlers take them")]
+#[consumer(queue = "blocks", declare = classic, name = "blocks", blocking)]
 fn blocks(Text(what): Text, context: Context) {
     begin(&what, &context);
     loop {
@@ -53,26 +54,26 @@ fn blocks(Text(what): Text, context: Context) {
     }
 }
 
-#[consumer(queue = "fails", declare = quorum, name = "fails", retry = fixed(5, "5m", wait_in_broker_from = "10m"))]
+#[consumer(queue = "fails", declare = classic, name = "fails", retry = fixed(5, "5m", wait_in_broker_from = "10m"))]
 async fn fails(Text(what): Text, context: Context) -> Result<(), String> {
     begin(&what, &context);
     Err("no".to_owned())
 }
 
-#[consumer(queue = "queues", declare = quorum, name = "queues", concurrency = 1)]
+#[consumer(queue = "queues", declare = classic, name = "queues", concurrency = 1)]
 async fn queues(Text(millis): Text, context: Context) {
     begin(&millis, &context);
     tokio::time::sleep(Duration::from_millis(millis.parse().unwrap())).await;
 }
 
 /// The second message of one id is in progress for a minute.
-#[consumer(queue = "claims", declare = quorum, name = "claims", idempotent(in_progress_delay = "1m"))]
+#[consumer(queue = "claims", declare = classic, name = "claims", idempotent(in_progress_delay = "1m"))]
 async fn claims(Text(millis): Text, context: Context) {
     begin(&millis, &context);
     tokio::time::sleep(Duration::from_millis(millis.parse().unwrap())).await;
 }
 
-#[consumer(queue = "rejects", declare = quorum, name = "rejects")]
+#[consumer(queue = "rejects", declare = classic, name = "rejects")]
 async fn rejects(Text(what): Text, context: Context) -> Ack {
     begin(&what, &context);
     tokio::time::sleep(Duration::from_millis(500)).await;

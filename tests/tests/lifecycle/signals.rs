@@ -6,6 +6,7 @@ use acemq_tests::{
     amqp::Client,
     needs,
     process::{Builder, Program},
+    proxy::{Direction, Proxy},
     rabbitmq::{self, Node, Version},
     unique,
 };
@@ -17,6 +18,9 @@ const SOON: Duration = Duration::from_secs(30);
 
 /// The close of the connections, the end of the process, and a machine that is busy.
 const SLACK: Duration = Duration::from_secs(3);
+
+/// How long a close waits for a broker that has fallen silent.
+const SILENCE: Duration = Duration::from_secs(5);
 
 /// A broker, and a program on it.
 struct Bench {
@@ -45,7 +49,10 @@ impl Bench {
     }
 
     async fn put(&self, queue: &str, id: &str, body: &str) {
-        let properties = BasicProperties::default().with_content_type("text/plain".into()).with_message_id(id.into());
+        let properties = BasicProperties::default()
+            .with_content_type("text/plain".into())
+            .with_message_id(id.into())
+            .with_delivery_mode(2);
         self.client.publish("", queue, body.as_bytes(), properties).await;
     }
 
@@ -57,7 +64,7 @@ impl Bench {
     async fn terminate(&mut self) -> (Option<i32>, String, Duration) {
         let started = Instant::now();
         self.program.terminate();
-        let account = self.program.line("account: ", DRAIN + GRACE + SLACK + SLACK).await;
+        let account = self.program.line("account: ", DRAIN + GRACE + SILENCE + SLACK + SLACK).await;
         let code = self.program.exit_code(SLACK).await;
         let took = started.elapsed();
         println!("ended after {took:?} with {code:?}: {account}");
@@ -213,6 +220,52 @@ async fn a_second_signal_ends_the_wait() {
     assert_eq!(bench.program.exit_code(SOON).await, Some(0));
     assert!(started.elapsed() < DRAIN, "{:?}", started.elapsed());
     assert_eq!(bench.left().await, ["a"]);
+}
+
+#[tokio::test]
+async fn a_confirm_that_never_comes_does_not_hold_the_process_and_the_message_runs_again() {
+    needs!(RabbitMq4);
+    let node = rabbitmq::shared(Version::V4).await;
+    let vhost = unique("lifecycle");
+    node.add_vhost(&vhost).await;
+    let url = node.url_for("guest", "guest", &vhost);
+    let proxy = Proxy::start(&url).await;
+    let mut bench = Bench::at(proxy.url(), &url).await;
+    bench.put("rejects", "a", "a").await;
+    bench.begun("rejects", "a").await;
+    // From here on no answer reaches the program, neither to its publish nor to its farewell.
+    proxy.stall(Direction::ToClient);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let (code, account, took) = bench.terminate().await;
+    assert!(took <= DRAIN + GRACE + SILENCE + SLACK, "{took:?}");
+    assert!(account.contains("delivered 1 acked 0 set aside 0"), "an unconfirmed copy counted: {account}");
+    assert_eq!(code, Some(0), "the handler had finished");
+    drop(proxy);
+    // The copy may have arrived, the message is there all the same.
+    acemq_tests::eventually(SOON, "the message", async || match bench.client.ready("rejects").await {
+        Some(1) => Ok(()),
+        other => Err(other),
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_broker_that_is_gone_holds_nobody_longer_than_the_deadline() {
+    needs!(RabbitMq4);
+    let node = Node::start(Version::V4).await;
+    let mut bench = Bench::at(&node.url(), &node.url()).await;
+    bench.put("sleeps", "a", "1000").await;
+    bench.put("obeys", "b", "b").await;
+    bench.begun("sleeps", "1000").await;
+    bench.begun("obeys", "b").await;
+    node.kill();
+    let (code, account, took) = bench.terminate().await;
+    assert!(took <= DRAIN + GRACE + SLACK, "{took:?}");
+    assert!(account.contains("delivered 2 acked 0") && account.contains("lost 2 finished true"), "{account}");
+    assert_eq!(code, Some(0));
+    node.start_again().await;
+    bench.client = Client::connect(&node.url()).await;
+    assert_eq!(bench.left().await, ["a", "b"]);
 }
 
 #[tokio::test]

@@ -173,7 +173,7 @@ impl State {
     }
 
     /// Deletes a queue with everything in it; its consumers are cancelled.
-    pub(super) fn delete_queue(&mut self, name: &str) {
+    pub(super) fn delete_queue(&mut self, name: &str, told: bool) {
         let Some(queue) = self.queues.remove(name) else {
             return;
         };
@@ -182,7 +182,9 @@ impl State {
         }
         for consumer in self.consumers.values_mut() {
             if &*consumer.queue == name {
-                consumer.deliveries = None;
+                if told {
+                    consumer.deliveries = None;
+                }
                 consumer.orphan = true;
             }
         }

@@ -41,7 +41,12 @@ impl Memory {
 
     /// Deletes a queue with everything in it; its consumers' deliveries end.
     pub fn delete_queue(&self, name: &str) {
-        self.broker.with(|state| state.delete_queue(name));
+        self.broker.with(|state| state.delete_queue(name, true));
+    }
+
+    /// Deletes a queue with everything in it and tells its consumers nothing, as RabbitMQ does where it finds a queue down.
+    pub fn lose_queue(&self, name: &str) {
+        self.broker.with(|state| state.delete_queue(name, false));
     }
 
     /// Deletes an exchange with its bindings.

@@ -40,7 +40,8 @@ static NAMED: LazyLock<Mutex<HashMap<String, Memory>>> = LazyLock::new(Mutex::de
 /// prefetch, requeueing, redelivery; `x-message-ttl`, per-message expiration, `x-max-length` with `x-overflow`,
 /// `x-delivery-limit`, and dead-lettering, at most or at least once, with `x-death`.
 ///
-/// Time is tokio's: where it is paused, a lifetime of hours passes in no time.
+/// Time is tokio's: where it is paused, a lifetime of hours passes in no time. A broker that several runtimes use keeps
+/// time on the first of them that needs it, and when that has ended, on the next one that uses the broker.
 ///
 /// Where versions of RabbitMQ differ it follows 4.0: every return to a quorum queue counts towards a delivery limit of 20,
 /// the `x-death` of a client is not believed, and returned messages of a quorum queue come before all others.

@@ -122,7 +122,7 @@ impl Stream for Deliveries {
                     this.over = true;
                     continue;
                 }
-                let fault = Fault::connection("the channel ended");
+                let fault = Fault::channel("the channel ended");
                 return Poll::Ready(Some(Err(this.lost(&fault))));
             };
             let open = this.common.channel.status().connected();
@@ -137,7 +137,7 @@ impl Stream for Deliveries {
                     return Poll::Ready(Some(Err(this.lost(&Fault::from(&error)))));
                 }
                 None if !open && !this.common.ended_here.load(Ordering::Acquire) => {
-                    let fault = Fault::connection("the connection ended");
+                    let fault = Fault::channel("the channel ended");
                     return Poll::Ready(Some(Err(this.lost(&fault))));
                 }
                 None => this.over = true,

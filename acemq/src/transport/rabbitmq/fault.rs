@@ -25,6 +25,11 @@ impl Fault {
     pub(super) fn connection(text: impl Into<String>) -> Self {
         Self { scope: Scope::Connection, code: None, text: text.into() }
     }
+
+    /// Something that ended a channel without a word from the broker; whether the connection went too is another question.
+    pub(super) fn channel(text: impl Into<String>) -> Self {
+        Self { scope: Scope::Channel, code: None, text: text.into() }
+    }
 }
 
 impl From<&lapin::Error> for Fault {
@@ -39,9 +44,7 @@ impl From<&lapin::Error> for Fault {
                 text: amqp.get_message().to_string(),
             },
             // A channel that is closing, or closed by us.
-            ErrorKind::InvalidChannel(_) | ErrorKind::InvalidChannelState(..) => {
-                Self { scope: Scope::Channel, code: None, text: error.to_string() }
-            }
+            ErrorKind::InvalidChannel(_) | ErrorKind::InvalidChannelState(..) => Self::channel(error.to_string()),
             _ => Self::connection(error.to_string()),
         }
     }

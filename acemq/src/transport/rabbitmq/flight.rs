@@ -12,11 +12,24 @@ use super::{
 };
 use crate::transport::{PublishError, Routing};
 
+/// Bytes of bodies that lapin may hold unwritten before it gets more.
+///
+/// It bounds the memory, and the harm of a channel that the broker closes: lapin still writes what it holds for it, after
+/// the farewell, and the broker answers that by closing the connection.
+const UNWRITTEN: usize = 1 << 20;
+
 /// What became of one publish, as far as lapin knows.
 pub(super) enum Outcome {
     Unwritten(Fault),
     Unconfirmed(Fault),
     Confirmed { ack: bool, returned: Option<Box<BasicReturnMessage>> },
+}
+
+impl Outcome {
+    /// Whether the broker said it.
+    pub(super) fn is_answer(&self) -> bool {
+        matches!(self, Self::Confirmed { .. })
+    }
 }
 
 /// A publish that lapin gave up.
@@ -31,6 +44,13 @@ pub(super) struct Loss {
 pub(super) struct Meter {
     /// Bytes of bodies that are not written yet.
     pub(super) unwritten: AtomicUsize,
+}
+
+impl Meter {
+    /// Whether lapin holds so much that it should get no more.
+    pub(super) fn is_full(&self) -> bool {
+        self.unwritten.load(Ordering::Relaxed) >= UNWRITTEN
+    }
 }
 
 /// One publish from its frames to its confirm. It is polled by the lane's task only.

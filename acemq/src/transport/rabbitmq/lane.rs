@@ -7,6 +7,7 @@ use std::{
     collections::VecDeque,
     pin::pin,
     sync::{Arc, atomic::Ordering},
+    task::Poll,
     time::Duration,
 };
 
@@ -31,8 +32,6 @@ use crate::transport::PublishError;
 
 /// Publishes outstanding at most. lapin walks all of them for each confirm of many.
 const WINDOW: usize = 1000;
-/// Bytes that lapin may hold unwritten before it gets more.
-const UNWRITTEN: usize = 1 << 20;
 /// Publishes that nobody waits for any more, before their channel is given up.
 const EXPIRED: usize = 1000;
 /// A body that no broker refuses by default. A larger one goes alone: the limit may be known wrongly, and a refusal takes
@@ -40,12 +39,15 @@ const EXPIRED: usize = 1000;
 const SURELY_TAKEN: usize = 16 << 20;
 /// After a refusal that could not be pinned on one message, so many go one by one.
 const CAREFUL: usize = 100;
+/// So many channels that are lost in a row, without a publish that got anywhere, are no reason to open another.
+const BARREN: usize = 5;
 /// How long what is outstanding on a lost channel may take to end.
 const ENDING: Duration = Duration::from_secs(1);
 
 /// Serves a lane until its entrance is gone or the connection ends.
 pub(super) async fn run(shared: Arc<Shared>, queue: mpsc::UnboundedReceiver<Job>) {
-    let mut lane = Lane { shared, queue, pending: VecDeque::new(), careful: 0, exchanges: Exchanges::default() };
+    let mut lane =
+        Lane { shared, queue, pending: VecDeque::new(), careful: 0, barren: 0, exchanges: Exchanges::default() };
     while lane.wait_for_work().await {
         let channel = match lane.open().await {
             Ok(channel) => channel,
@@ -72,6 +74,8 @@ struct Lane {
     /// Taken from the queue and not written; also what a lost channel left unwritten.
     pending: VecDeque<Job>,
     careful: usize,
+    /// Channels that were lost since a publish got anywhere.
+    barren: usize,
     exchanges: Exchanges,
 }
 
@@ -120,7 +124,7 @@ impl Lane {
         // Deadlines only move on, so the timer is set once for many publishes, and goes off too early at worst.
         let mut timer = pin!(sleep_until(Instant::now()));
         let mut armed = false;
-        loop {
+        let mut lost = loop {
             while let Some((job, parts, key)) = self.next(&window, &meter).await {
                 let deadline = Instant::now() + self.shared.settings().confirm_timeout;
                 let (body, mandatory) = (job.message.body.clone(), job.message.mandatory);
@@ -133,28 +137,27 @@ impl Lane {
                 return End::Over;
             }
             let room = self.pending.is_empty() && window.live() < WINDOW;
+            let brimful = !self.pending.is_empty() && meter.is_full();
             if let Some(deadline) = window.next_deadline().filter(|_| !armed) {
                 timer.as_mut().reset(deadline);
                 armed = true;
             }
             tokio::select! {
                 biased;
-                () = poll_fn(|cx| drain.poll(&mut flying, cx, &mut outcomes)) => {
-                    let Ok(mut lost) = settle(&mut window, &mut outcomes) else {
+                () = poll_fn(|cx| match drain.poll(&mut flying, cx, &mut outcomes) {
+                    // Something was written, and so there is room for more.
+                    Poll::Pending if brimful && !meter.is_full() => Poll::Ready(()),
+                    poll => poll,
+                }) => {
+                    if outcomes.iter().any(|(_, outcome)| outcome.is_answer()) {
+                        self.barren = 0;
+                    }
+                    let Ok(lost) = settle(&mut window, &mut outcomes) else {
                         tracing::error!("the broker returned a message that is not outstanding");
                         return self.lose_track(window, channel).await;
                     };
                     if !lost.is_empty() {
-                        // The others end in a moment, and then it is known which of them were written.
-                        let rest = async {
-                            while !flying.is_empty() {
-                                poll_fn(|cx| drain.poll(&mut flying, cx, &mut outcomes)).await;
-                                lost.extend(settle(&mut window, &mut outcomes).unwrap_or_default());
-                            }
-                        };
-                        // What is left after the time counts as written.
-                        let _ = timeout(ENDING, rest).await;
-                        return self.lose(window, lost);
+                        break lost;
                     }
                     if window.expired() > EXPIRED {
                         tracing::warn!("too many publishes have no confirm");
@@ -172,20 +175,26 @@ impl Lane {
                         job.answer(unknown(&format!("no confirm within {after:?}")));
                     }
                 }
-                () = stop.cancelled() => {
-                    let why = self.shared.end_or("the connection was closed");
-                    window.drain().for_each(|job| job.answer(unknown(&why)));
-                    return End::Over;
-                }
+                () = stop.cancelled() => break Vec::new(),
             }
-        }
+        };
+        // The others end in a moment, and then it is known which of them were written.
+        let rest = async {
+            while !flying.is_empty() {
+                poll_fn(|cx| drain.poll(&mut flying, cx, &mut outcomes)).await;
+                lost.extend(settle(&mut window, &mut outcomes).unwrap_or_default());
+            }
+        };
+        // What is left after the time counts as written.
+        let _ = timeout(ENDING, rest).await;
+        self.lose(window, lost)
     }
 
     /// The next publish that may be written now.
     async fn next(&mut self, window: &Window<Job>, meter: &Meter) -> Option<(Job, Parts, Key)> {
         loop {
             let alone = window.live() == 0;
-            let full = window.live() >= WINDOW || meter.unwritten.load(Ordering::Relaxed) >= UNWRITTEN;
+            let full = window.live() >= WINDOW || meter.is_full();
             if !alone && (full || self.careful > 0) {
                 return None;
             }
@@ -227,9 +236,7 @@ impl Lane {
     fn lose(&mut self, mut window: Window<Job>, mut lost: Vec<Loss>) -> End {
         lost.sort_by_key(|loss| loss.number);
         let fault = lost.iter().find(|loss| loss.fault.code.is_some()).or(lost.first());
-        let Some(fault) = fault.map(|loss| loss.fault.clone()) else {
-            return End::Channel;
-        };
+        let fault = fault.map_or_else(|| Fault::connection("the connection was closed"), |loss| loss.fault.clone());
         let unwritten = lost.iter().filter(|loss| !loss.written);
         let unwritten: Vec<Job> = unwritten.filter_map(|loss| window.remove(loss.number)).collect();
         // With lapin's account broken off, what is left was written and has no certain answer, not even where an ack came
@@ -248,9 +255,13 @@ impl Lane {
         if fault.code.is_some() {
             self.shared.lost_channel();
         }
+        self.barren = if written.is_empty() { self.barren + 1 } else { 0 };
         self.blame(written, &fault);
         for job in unwritten.into_iter().rev() {
             self.pending.push_front(job);
+        }
+        if self.barren >= BARREN {
+            self.refuse_all(&fault.text);
         }
         End::Channel
     }

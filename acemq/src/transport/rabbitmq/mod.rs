@@ -8,8 +8,13 @@
 //! - every answer of the broker is awaited with a deadline, and a connection that does not end is cut off;
 //! - a publish channel belongs to one task, and returned messages are matched by what is in them, not by their place;
 //! - acknowledgements of a channel go through one task that knows which tags are outstanding;
-//! - what would make the broker close a channel or the connection is refused before it is written.
+//! - what would make the broker close a channel or the connection is refused before it is written;
+//! - what lapin cannot parse is mended before it sees it.
+//!
+//! lapin logs on its own: a returned message with its body at `WARN`, and, at `TRACE`, every frame, those with credentials
+//! included. A filter such as `lapin=error` keeps both out of a log.
 
+mod broker;
 mod config;
 mod connection;
 mod consume;

@@ -281,3 +281,12 @@ async fn a_broker_whose_last_handle_is_gone_leaves_no_task_behind() {
     let after = tokio::runtime::Handle::current().metrics().num_alive_tasks();
     assert_eq!(before, after);
 }
+
+#[test]
+fn time_goes_on_after_the_runtime_in_which_it_began() {
+    let broker = broker(&[queue("q", [ttl(50)])]);
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime().block_on(async { fill(&broker, "q", &["1"]) });
+    assert_eq!(broker.ready("q"), 1);
+    runtime().block_on(broker.wait_until(|view| view.depth("q") == 0));
+}

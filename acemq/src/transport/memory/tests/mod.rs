@@ -1,5 +1,6 @@
 //! What the broker does, in paused time.
 
+mod balance;
 mod consuming;
 mod declaring;
 mod dying;
@@ -10,6 +11,8 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
+
+use tokio::task::unconstrained;
 
 use super::Memory;
 use crate::{
@@ -81,7 +84,8 @@ async fn consumer(broker: &Memory, queue: &str, prefetch: u16) -> (Arc<dyn Conne
 /// What has arrived by now; an end is left for the next look.
 fn arrived(subscription: &mut Subscription) -> Vec<Incoming> {
     let mut found = Vec::new();
-    while let Some(Some(Ok(delivery))) = subscription.deliveries.next().now_or_never() {
+    // Constrained, a test that looks too often would see nothing.
+    while let Some(Some(Ok(delivery))) = unconstrained(subscription.deliveries.next()).now_or_never() {
         found.push(delivery);
     }
     found
@@ -96,7 +100,7 @@ enum End {
 }
 
 fn end(subscription: &mut Subscription) -> End {
-    match subscription.deliveries.next().now_or_never() {
+    match unconstrained(subscription.deliveries.next()).now_or_never() {
         None => End::Running,
         Some(None) => End::Clean,
         Some(Some(Err(lost))) => End::Lost(lost),

@@ -1,0 +1,213 @@
+//! One statement for each claim and one for each confirmation.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use acemq::idempotency::{Claim, ClaimStore, Fenced, StoreError, Token, sql::SqlStore};
+use acemq_tests::database::{Database, Kind};
+use futures_util::{FutureExt, future::BoxFuture};
+use sqlx::{
+    AssertSqlSafe, MySqlPool, PgPool, SqlitePool,
+    mysql::MySqlPoolOptions,
+    postgres::PgPoolOptions,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions},
+};
+
+/// The size of the pool that both forms use; SQLite has one writer, and one connection.
+const CONNECTIONS: u32 = 10;
+
+/// Both forms on one table.
+pub(crate) struct Bench {
+    /// The naive form, and that of acemq.
+    pub forms: [Arc<dyn ClaimStore>; 2],
+    pub version: String,
+    pool: Pool,
+    _server: Keep,
+}
+
+#[expect(dead_code, reason = "what is kept lives until the end of the measurement")]
+enum Keep {
+    Server(Database),
+    Dir(tempfile::TempDir),
+}
+
+#[derive(Debug, Clone)]
+enum Pool {
+    Postgres(PgPool),
+    MariaDb(MySqlPool),
+    Sqlite(SqlitePool),
+}
+
+/// Runs a statement on whichever pool it is.
+macro_rules! on_pool {
+    ($pool:expr, $query:ident => $run:expr) => {
+        match $pool {
+            Pool::Postgres($query) => $run,
+            Pool::MariaDb($query) => $run,
+            Pool::Sqlite($query) => $run,
+        }
+    };
+}
+
+impl Bench {
+    pub(crate) async fn clear(&self) {
+        on_pool!(&self.pool, pool => drop(sqlx::raw_sql("DELETE FROM acemq_idempotency").execute(pool).await.unwrap()));
+        if let Pool::Postgres(pool) = &self.pool {
+            sqlx::raw_sql("VACUUM ANALYZE acemq_idempotency").execute(pool).await.unwrap();
+        }
+    }
+}
+
+pub(crate) async fn on(database: &str) -> Bench {
+    match database {
+        "postgres" => {
+            let server = Database::start_durable(Kind::Postgres).await;
+            let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect(&server.fresh().await).await.unwrap();
+            let (store, create) = created(SqlStore::postgres(pool.clone()), SqlStore::create_table_sql);
+            bench(Pool::Postgres(pool), store, &create, "SHOW server_version", POSTGRES, Keep::Server(server)).await
+        }
+        "mariadb" => {
+            let server = Database::start_durable(Kind::MariaDb).await;
+            let pool =
+                MySqlPoolOptions::new().max_connections(CONNECTIONS).connect(&server.fresh().await).await.unwrap();
+            let (store, create) = created(SqlStore::mysql(pool.clone()), SqlStore::create_table_sql);
+            bench(Pool::MariaDb(pool), store, &create, "SELECT VERSION()", MARIADB, Keep::Server(server)).await
+        }
+        "sqlite" => {
+            let dir = tempfile::tempdir().unwrap();
+            let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options(dir.path())).await.unwrap();
+            let (store, create) = created(SqlStore::sqlite(pool.clone()), SqlStore::create_table_sql);
+            bench(Pool::Sqlite(pool), store, &create, "SELECT sqlite_version()", SQLITE, Keep::Dir(dir)).await
+        }
+        other => panic!("CLAIMS_ON names {other}"),
+    }
+}
+
+fn created<S: ClaimStore>(store: S, create: impl Fn(&S) -> String) -> (Arc<dyn ClaimStore>, String) {
+    let create = create(&store);
+    (Arc::new(store), create)
+}
+
+fn options(dir: &Path) -> SqliteConnectOptions {
+    let options = SqliteConnectOptions::new().filename(dir.join("claims.db")).create_if_missing(true);
+    options.journal_mode(SqliteJournalMode::Wal).synchronous(sqlx::sqlite::SqliteSynchronous::Full)
+}
+
+async fn bench(
+    pool: Pool,
+    store: Arc<dyn ClaimStore>,
+    create: &str,
+    version: &'static str,
+    texts: Texts,
+    keep: Keep,
+) -> Bench {
+    on_pool!(&pool, pool => drop(sqlx::raw_sql(AssertSqlSafe(create)).execute(pool).await.unwrap()));
+    let version: String = on_pool!(&pool, pool => sqlx::query_scalar(version).fetch_one(pool).await.unwrap());
+    let naive: Arc<dyn ClaimStore> = Arc::new(Naive { pool: pool.clone(), texts });
+    Bench { forms: [naive, store], version, pool, _server: keep }
+}
+
+#[derive(Debug)]
+struct Naive {
+    pool: Pool,
+    texts: Texts,
+}
+
+/// The statements of a claim (key, token, lease) and of a confirmation (retention, key, token).
+#[derive(Debug, Clone, Copy)]
+struct Texts {
+    claim: &'static str,
+    confirm: &'static str,
+}
+
+const POSTGRES: Texts = Texts {
+    claim: "INSERT INTO acemq_idempotency AS t (message_id, state, claimed_by, recorded_at, expires_at) \
+            VALUES ($1, 'CLAIMED', $2, CAST(floor(extract(epoch from statement_timestamp()) * 1000) AS bigint), \
+            CAST(floor(extract(epoch from statement_timestamp()) * 1000) AS bigint) + $3) \
+            ON CONFLICT (message_id) DO UPDATE SET claimed_by = excluded.claimed_by, \
+            recorded_at = excluded.recorded_at, expires_at = excluded.expires_at \
+            WHERE t.state = 'CLAIMED' AND t.expires_at <= excluded.recorded_at RETURNING message_id",
+    confirm: "UPDATE acemq_idempotency SET state = 'CONFIRMED', \
+              expires_at = CAST(floor(extract(epoch from statement_timestamp()) * 1000) AS bigint) + $1 \
+              WHERE message_id = $2 AND claimed_by = $3",
+};
+
+const MARIADB: Texts = Texts {
+    claim: "INSERT INTO acemq_idempotency (message_id, state, claimed_by, recorded_at, expires_at) \
+            VALUES (?, 'CLAIMED', ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000, \
+            TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 + ?) ON DUPLICATE KEY UPDATE \
+            claimed_by = IF(state = 'CLAIMED' AND expires_at <= VALUES(recorded_at), VALUES(claimed_by), claimed_by), \
+            recorded_at = IF(state = 'CLAIMED' AND expires_at <= VALUES(recorded_at), VALUES(recorded_at), recorded_at), \
+            expires_at = IF(state = 'CLAIMED' AND expires_at <= VALUES(recorded_at), VALUES(expires_at), expires_at) \
+            RETURNING message_id",
+    confirm: "UPDATE acemq_idempotency SET state = 'CONFIRMED', \
+              expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 + ? \
+              WHERE message_id = ? AND claimed_by = ?",
+};
+
+const SQLITE: Texts = Texts {
+    claim: "INSERT INTO acemq_idempotency (message_id, state, claimed_by, recorded_at, expires_at) \
+            VALUES (?1, 'CLAIMED', ?2, CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER), \
+            CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER) + ?3) \
+            ON CONFLICT (message_id) DO UPDATE SET claimed_by = excluded.claimed_by, \
+            recorded_at = excluded.recorded_at, expires_at = excluded.expires_at \
+            WHERE state = 'CLAIMED' AND expires_at <= excluded.recorded_at RETURNING message_id",
+    confirm: "UPDATE acemq_idempotency SET state = 'CONFIRMED', \
+              expires_at = CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER) + ?1 \
+              WHERE message_id = ?2 AND claimed_by = ?3",
+};
+
+fn millis(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap()
+}
+
+impl ClaimStore for Naive {
+    fn claim<'a>(
+        &'a self,
+        key: &'a str,
+        token: &'a Token,
+        lease: Duration,
+    ) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        async move {
+            let text = self.texts.claim;
+            let rows = on_pool!(&self.pool, pool => {
+                let query = sqlx::query(text).bind(key).bind(token.as_str()).bind(millis(lease));
+                query.fetch_all(pool).await.unwrap().len()
+            });
+            Ok(if rows == 1 { Claim::Claimed } else { Claim::InProgress })
+        }
+        .boxed()
+    }
+
+    fn confirm<'a>(
+        &'a self,
+        key: &'a str,
+        token: &'a Token,
+        retention: Duration,
+    ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        async move {
+            let text = self.texts.confirm;
+            let rows = on_pool!(&self.pool, pool => {
+                let query = sqlx::query(text).bind(millis(retention)).bind(key).bind(token.as_str());
+                query.execute(pool).await.unwrap().rows_affected()
+            });
+            Ok(if rows == 1 { Fenced::Held } else { Fenced::Lost })
+        }
+        .boxed()
+    }
+
+    fn renew<'a>(&'a self, _: &'a str, _: &'a Token, _: Duration) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        unimplemented!("nothing is renewed here")
+    }
+
+    fn release<'a>(&'a self, _: &'a str, _: &'a Token) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        unimplemented!("nothing is released here")
+    }
+
+    fn purge(&self, _: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        unimplemented!("nothing is purged here")
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        unimplemented!("nothing is checked here")
+    }
+}

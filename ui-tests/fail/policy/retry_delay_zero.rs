@@ -1,0 +1,7 @@
+// says: a retry delay must be longer than zero
+use acemq::{Raw, consumer};
+
+#[consumer(queue = "orders", retry_delay = "0s")]
+async fn handle(_: Raw) {}
+
+fn main() {}

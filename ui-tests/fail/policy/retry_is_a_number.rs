@@ -1,0 +1,7 @@
+// says: `retry` takes a policy: `none`, `fixed(5, "10s")`, `exponential(5, "1s", "1m")` or a constant of type `RetryPolicy`
+use acemq::{Raw, consumer};
+
+#[consumer(queue = "orders", retry = 3)]
+async fn handle(_: Raw) {}
+
+fn main() {}

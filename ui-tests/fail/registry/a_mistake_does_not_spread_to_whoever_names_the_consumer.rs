@@ -1,0 +1,10 @@
+// says: the queue needs a name: an empty one asks the broker to invent one
+use acemq::{Raw, consumer};
+
+#[consumer(queue = "")]
+async fn handle(_: Raw) {}
+
+fn main() {
+    let _ = acemq::App::new().consumer::<handle>();
+    drop(handle(Raw(Default::default())));
+}

@@ -1,0 +1,7 @@
+// says: a consumer owns its arguments, since it outlives the call that made them: let the type own its data, such as `String` in place of `&str`
+use acemq::consumer;
+
+#[consumer(queue = "orders")]
+async fn handle(_: Option<&str>) {}
+
+fn main() {}
