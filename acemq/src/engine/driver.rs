@@ -1,5 +1,7 @@
 //! Takes one delivery through its machine: does what the machine says, and tells it what happened.
 
+mod claim;
+
 use std::{
     panic::AssertUnwindSafe,
     sync::Arc,
@@ -12,7 +14,7 @@ use tracing::{Instrument, Span};
 
 use super::{
     account::{End, GaveBack, Stage},
-    claims::{Confirmation, Held, Renewal},
+    claims::Held,
     consumer::Consumer,
     gate::{Place, Slot},
     hop::{self, Remarks},
@@ -228,54 +230,6 @@ impl Driver {
         self.stage = stage;
     }
 
-    async fn claim(&mut self) -> Event {
-        let Some(claim) = &self.claim else {
-            return Event::StoreUnreachable;
-        };
-        // The lease is counted from when it was asked for: the answer may have taken its time.
-        self.claimed_at = tokio::time::Instant::now();
-        match claim.claim().await {
-            Ok(claim) => Event::Claimed(claim),
-            Err(error) => {
-                tracing::warn!(consumer = %self.consumer.name, %error, "a message could not be claimed; it goes back");
-                Event::StoreUnreachable
-            }
-        }
-    }
-
-    async fn confirm(&self) -> Event {
-        let Some(claim) = &self.claim else {
-            return Event::Confirmed(None);
-        };
-        match claim.confirm().await {
-            Confirmation::Answered(fenced) => Event::Confirmed(Some(fenced)),
-            Confirmation::RolledBack => Event::RolledBack,
-            Confirmation::NotCommitted(why) => {
-                let ack = Ack::retry(format!("what the handler did was not committed: {why}"));
-                Event::NotCommitted { ack, age: self.age() }
-            }
-            Confirmation::Failed(error) => {
-                tracing::error!(
-                    consumer = %self.consumer.name,
-                    id = self.context.envelope().id(),
-                    %error,
-                    "a handled message could not be marked: a duplicate of it would run"
-                );
-                Event::Confirmed(None)
-            }
-        }
-    }
-
-    async fn release(&self) -> Event {
-        if let Some(claim) = &self.claim
-            && let Err(error) = claim.release().await
-        {
-            tracing::warn!(%error, "a claim could not be released; its lease ends by itself");
-            self.consumer.telemetry.note(&self.context, Note::ReleaseFailed);
-        }
-        Event::Released
-    }
-
     async fn wait(&mut self, delay: Duration, jitter: f64) -> Event {
         let delay = self.consumer.jitter.apply(delay, jitter);
         tokio::select! {
@@ -357,17 +311,6 @@ impl Driver {
                 Event::Returned { ack, age: self.age() }
             }
         }
-    }
-
-    fn renewal(&self, renewal: Renewal) {
-        let note = match renewal {
-            Renewal::Lost => Note::LeaseLost,
-            Renewal::Failed(error) => {
-                tracing::warn!(consumer = %self.consumer.name, %error, "a lease could not be renewed; trying again");
-                Note::RenewFailed
-            }
-        };
-        self.consumer.telemetry.note(&self.context, note);
     }
 
     fn age(&self) -> Option<Duration> {

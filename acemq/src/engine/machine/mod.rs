@@ -162,8 +162,7 @@ impl Machine {
                 Step { note, ..step }
             }
             (State::Confirming, Event::NotCommitted { ack, age }) => {
-                // The claim may still be held, as its confirmation stood in the transaction.
-                self.claimed = true;
+                self.claimed = true; // Its confirmation stood in the transaction.
                 self.returned(ack, age)
             }
             (State::Confirming, Event::RolledBack) => {
