@@ -15,6 +15,7 @@ pub struct Context {
     scope: Arc<Scope>,
     cancelled: CancellationToken,
     /// What the engine has for this one delivery.
+    #[cfg_attr(not(any(feature = "postgres", feature = "mysql", feature = "sqlite")), expect(dead_code))]
     own: Option<Arc<dyn Any + Send + Sync>>,
 }
 

@@ -1,3 +1,6 @@
+// Transactions need a store in a database.
+#![cfg_attr(not(any(feature = "postgres", feature = "mysql", feature = "sqlite")), allow(dead_code))]
+
 use std::{
     fmt,
     sync::{Arc, OnceLock},
