@@ -224,6 +224,18 @@ async fn a_lost_connection_ends_every_publish_that_waits_as_unknown_and_none_as_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_publish_that_the_broker_does_not_take_is_an_error_and_no_receipt() {
+    let script = Script::accepts();
+    let scene = Scene::start(app(&script).consumer::<consumers::short>()).await;
+    scene.broker.nack_next(1);
+    let nacked = scene.running.publisher().to_queue("short").send("a").await;
+    assert_eq!(nacked, Err(SendError::Failed(PublishError::Nacked)));
+    scene.running.publisher().to_queue("short").send("b").await.unwrap();
+    script.called(1, LATEST).await;
+    assert_eq!(script.calls().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn permits_come_back_from_publishes_that_were_abandoned_or_never_answered() {
     let script = Script::accepts();
     let scene = Scene::start(app(&script).consumer::<consumers::short>()).await;
@@ -236,6 +248,8 @@ async fn permits_come_back_from_publishes_that_were_abandoned_or_never_answered(
         })
         .collect();
     script.called(1_000, LATEST).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(script.calls().len(), 1_000, "more are outstanding than there are permits");
     // A third is not awaited any more, the rest ends with the time for a confirm.
     waiting.iter().take(1_000).for_each(tokio::task::JoinHandle::abort);
     for publish in waiting.into_iter().skip(1_000) {
