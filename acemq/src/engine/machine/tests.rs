@@ -289,3 +289,37 @@ fn a_copy_in_place_of_a_requeue_is_made_once() {
     }
     assert_eq!(step.effect, Effect::Requeue);
 }
+
+#[test]
+fn what_becomes_of_a_delivery_is_told_from_the_end_of_its_handler_on() {
+    let told = |machine: &Machine| {
+        let plan = machine.plan()?;
+        Some((plan.outcome, plan.wait, plan.reason.map(ToString::to_string)))
+    };
+    let (mut machine, _) = Machine::start(rules(true), facts(1));
+    assert_eq!(told(&machine), None);
+    machine.on(Event::Claimed(Claim::Claimed));
+    assert_eq!(told(&machine), None);
+    machine.on(returned(Ack::retry("no")));
+    let retried = Some((Outcome::Retried, Duration::from_secs(20), None));
+    assert_eq!(told(&machine), retried);
+    machine.on(Event::Released);
+    assert_eq!(told(&machine), retried);
+    machine.on(Event::Elapsed);
+    assert_eq!(told(&machine), Some((Outcome::Retried, Duration::ZERO, None)));
+    machine.on(Event::Moved);
+    assert_eq!(told(&machine), Some((Outcome::Retried, Duration::ZERO, None)));
+    settles(&mut machine);
+    assert_eq!(told(&machine), None);
+
+    let mut machine = start(true, 1);
+    machine.on(returned(Ack::accept()));
+    assert_eq!(told(&machine), Some((Outcome::Acked, Duration::ZERO, None)));
+    let mut machine = start(false, 1);
+    machine.on(returned(Ack::release()));
+    assert_eq!(told(&machine).map(|(outcome, ..)| outcome), Some(Outcome::Released));
+    let mut machine = start(false, 1);
+    machine.on(returned(Ack::park("look")));
+    let parked = Some((Outcome::Parked, Duration::ZERO, Some("parked by the handler: look".to_owned())));
+    assert_eq!(told(&machine), parked);
+}
