@@ -141,6 +141,11 @@ async fn after_a_hundred_flaps_the_broker_sees_exactly_the_consumers_and_connect
         assert_eq!((view.consumers("short"), view.consumers("long"), view.connections()), (1, 1, 2));
         assert_eq!(view.tags("short"), ["faults::consumers::short@short"]);
     });
+    // After a life of two minutes a loss is met with a try at once again.
+    let cut = Instant::now();
+    scene.broker.cut();
+    scene.broker.wait_until(|view| view.connections() == 2 && view.consumers("short") == 1).await;
+    assert!(cut.elapsed() < Duration::from_millis(100), "{:?}", cut.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,9 +186,12 @@ async fn without_a_connection_a_publish_is_refused_and_nothing_was_sent() {
     let scene = Scene::start(app(&script).consumer::<consumers::short>()).await;
     scene.broker.refuse_connections(true);
     scene.broker.cut();
+    let health = scene.running.health().await;
+    assert_eq!((health.publishing.open, health.publishing.status), (false, Status::Degraded), "seen at once");
     tokio::time::sleep(Duration::from_secs(1)).await;
     let refused = scene.running.publisher().to_queue("short").send("a").await;
     assert!(matches!(refused, Err(SendError::Refused { .. })), "{refused:?}");
+    assert_eq!(scene.broker.depth("short"), 0);
 }
 
 #[tokio::test(start_paused = true)]

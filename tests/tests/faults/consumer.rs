@@ -228,8 +228,11 @@ async fn a_close_in_the_middle_of_an_outage_ends_in_time() {
     scene.broker.cut();
     tokio::time::sleep(Duration::from_mins(3)).await;
     let began = Instant::now();
+    let handle = scene.running.handle();
     assert!(scene.running.close().await.finished);
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    let health = handle.health().await;
+    assert_eq!((health.consuming.open, health.publishing.open, health.status), (false, false, Status::Down));
 }
 
 #[tokio::test(start_paused = true)]

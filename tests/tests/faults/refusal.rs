@@ -19,24 +19,32 @@ use acemq::{
     },
 };
 use futures_util::{FutureExt, future::BoxFuture};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use super::{
     consumers,
     scene::{LATEST, Scene, Script, app},
 };
 
-/// The embedded broker, which refuses so many subscriptions.
+/// The embedded broker, which refuses so many subscriptions, and takes a moment for each declaration.
 #[derive(Debug, Clone)]
 struct Reluctant {
     broker: Memory,
     refusals: Arc<AtomicUsize>,
+    declared: Arc<AtomicUsize>,
+}
+
+impl Reluctant {
+    fn new(refusals: usize) -> Self {
+        let refusals = Arc::new(AtomicUsize::new(refusals));
+        Self { broker: Memory::private(), refusals, declared: Arc::default() }
+    }
 }
 
 #[derive(Debug)]
 struct ReluctantConnection {
     inner: Arc<dyn Connection>,
-    refusals: Arc<AtomicUsize>,
+    broker: Reluctant,
 }
 
 impl Transport for Reluctant {
@@ -51,8 +59,7 @@ impl Transport for Reluctant {
     fn connect(&self, role: Role) -> BoxFuture<'_, Result<Arc<dyn Connection>, ConnectError>> {
         async move {
             let inner = self.broker.connect(role).await?;
-            let refusals = Arc::clone(&self.refusals);
-            Ok(Arc::new(ReluctantConnection { inner, refusals }) as Arc<dyn Connection>)
+            Ok(Arc::new(ReluctantConnection { inner, broker: self.clone() }) as Arc<dyn Connection>)
         }
         .boxed()
     }
@@ -60,11 +67,16 @@ impl Transport for Reluctant {
 
 impl Connection for ReluctantConnection {
     fn declare<'a>(&'a self, wanted: &'a Declaration) -> BoxFuture<'a, Result<(), DeclareError>> {
-        self.inner.declare(wanted)
+        self.broker.declared.fetch_add(1, Ordering::SeqCst);
+        async move {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            self.inner.declare(wanted).await
+        }
+        .boxed()
     }
 
     fn subscribe<'a>(&'a self, wanted: &'a Subscribe) -> BoxFuture<'a, Result<Subscription, DeclareError>> {
-        let left = self.refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        let left = self.broker.refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         if left.is_ok() {
             let object = format!("queue `{}`", wanted.queue);
             let refused = DeclareError::Denied { object, text: "read access refused".to_owned() };
@@ -89,7 +101,7 @@ impl Connection for ReluctantConnection {
 #[tokio::test(start_paused = true)]
 async fn a_subscription_that_is_refused_is_degraded_with_the_reason_and_asked_for_again() {
     let script = Script::accepts();
-    let transport = Reluctant { broker: Memory::private(), refusals: Arc::default() };
+    let transport = Reluctant::new(0);
     let scene = Scene::over(&transport.broker, transport.clone(), app(&script).consumer::<consumers::short>()).await;
     transport.refusals.store(8, Ordering::SeqCst);
     scene.broker.cancel_consumers("short");
@@ -106,10 +118,38 @@ async fn a_subscription_that_is_refused_is_degraded_with_the_reason_and_asked_fo
 #[tokio::test(start_paused = true)]
 async fn a_start_whose_subscription_is_refused_is_an_error() {
     let script = Script::accepts();
-    let transport = Reluctant { broker: Memory::private(), refusals: Arc::new(AtomicUsize::new(usize::MAX)) };
+    let transport = Reluctant::new(usize::MAX);
     let refused = app(&script).consumer::<consumers::short>().transport(transport).start().await.unwrap_err();
     let told = refused.to_string();
     assert!(told.contains("`short`: read access refused; give the user `configure`"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_close_does_not_wait_for_the_next_try_of_a_consumer_that_is_refused() {
+    let script = Script::accepts();
+    let transport = Reluctant::new(0);
+    let scene = Scene::over(&transport.broker, transport.clone(), app(&script).consumer::<consumers::short>()).await;
+    transport.refusals.store(usize::MAX, Ordering::SeqCst);
+    scene.broker.cancel_consumers("short");
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    let began = Instant::now();
+    assert!(scene.running.close().await.finished);
+    assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_messages_that_miss_one_queue_have_it_declared_once() {
+    let script = Script::fails();
+    let transport = Reluctant::new(0);
+    let scene = Scene::over(&transport.broker, transport.clone(), app(&script).consumer::<consumers::once>()).await;
+    let at_the_start = transport.declared.load(Ordering::SeqCst);
+    scene.broker.delete_queue("once.dlq");
+    for number in 0..20 {
+        scene.put("once", &number.to_string());
+    }
+    assert_eq!(scene.lying("once.dlq", 20).await.len(), 20);
+    assert_eq!(transport.declared.load(Ordering::SeqCst), 2 * at_the_start);
+    assert_eq!(script.calls().len(), 20);
 }
 
 /// A dead-letter queue as no library of the family declares it.
@@ -176,4 +216,11 @@ async fn a_subscription_that_ends_again_and_again_is_not_renewed_at_full_speed()
     assert!((15..=60).contains(&resubscribed), "{resubscribed} times in ten minutes");
     scene.put("short", "a");
     script.called(1, Duration::from_secs(31)).await;
+    // One that lasts is a success: its loss is met with a try at once.
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    let lost = Instant::now();
+    scene.broker.cancel_consumers("short");
+    scene.put("short", "b");
+    script.called(2, LATEST).await;
+    assert!(lost.elapsed() < Duration::from_millis(100), "{:?}", lost.elapsed());
 }
