@@ -54,11 +54,11 @@ impl Cluster {
         &self.nodes
     }
 
-    /// The node that leads the quorum queue `queue` of the vhost `/`.
+    /// The node that leads the quorum queue `queue` of the vhost `/`, or that has the classic one.
     pub async fn leader_of(&self, queue: &str) -> &Node {
         let expression = format!(
             "{{ok, Q}} = rabbit_amqqueue:lookup({{resource, <<\"/\">>, queue, {}}}), \
-             {{_, Leader}} = amqqueue:get_pid(Q), Leader",
+             case amqqueue:get_pid(Q) of {{_, Leader}} -> Leader; Pid -> node(Pid) end",
             quoted(queue)
         );
         let leader = eventually(PATIENCE, &format!("a leader of {queue}"), async || {
