@@ -49,6 +49,7 @@
 //! | `postgres`, `mysql`, `sqlite` | claims in a database | |
 //! | `testing` | tests of a service without a broker | |
 //! | `actuator` | health and metrics over HTTP | |
+//! | `otel` | traces that go with their messages: `traceparent` of the W3C, by `tracing-opentelemetry` | |
 
 // What a consumer function is made of
 pub mod envelope;
@@ -89,4 +90,4 @@ pub use handler::{
     fatal,
 };
 pub use policy::RetryPolicy;
-pub use publisher::{Publication, Publisher, Receipt, SendError};
+pub use publisher::{BatchError, Publication, Publisher, Receipt, SendError};

@@ -13,10 +13,11 @@ use super::{
     account::Account,
     backoff::Backoff,
     claims::Claims,
-    driver::{Origin, drive},
+    driver::drive,
     gate::Gate,
     link::{self, Incarnation, Link},
     machine::{ClaimRules, Rules},
+    origin::Origin,
 };
 use crate::{
     handler::Scope,

@@ -8,46 +8,24 @@ use std::{
 
 use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
 use super::{
     account::{End, GaveBack, Stage},
     claims::Held,
-    consumer::{Consumer, Phase},
+    consumer::Consumer,
     gate::{Place, Slot},
     hop::{self, Remarks},
     inside,
     machine::{Effect, Event, Facts, Machine, Move, Note, Outcome, Target},
+    origin::Origin,
 };
 use crate::{
     envelope::Envelope,
     handler::{Ack, Context, Delivered, panic_text},
-    telemetry::Settlement,
-    transport::{Channel, Incoming, Lane, PublishError, Routing, Settled, Verdict},
+    telemetry::{Settlement, span},
+    transport::{Incoming, Lane, PublishError, Routing, Settled, Verdict},
 };
-
-/// Where a delivery came from, and where it is settled.
-#[derive(Debug, Clone)]
-pub(crate) struct Origin {
-    pub(crate) channel: Arc<dyn Channel>,
-    /// Cancelled when the channel is gone.
-    pub(crate) lost: CancellationToken,
-    /// Cancelled when the broker sends nothing more on the channel, at a shutdown.
-    pub(crate) quiet: CancellationToken,
-}
-
-impl Origin {
-    /// Gives a delivery back. At a shutdown not before the broker has stopped to send: it would send it here once more.
-    async fn give_back(&self, tag: u64, phase: &Phase) -> Settled {
-        if phase.closing.is_cancelled() {
-            tokio::select! {
-                () = self.quiet.cancelled() => {}
-                () = self.lost.cancelled() => {}
-                () = phase.abandon.cancelled() => {}
-            }
-        }
-        self.channel.settle(tag, Verdict::Requeue)
-    }
-}
 
 /// One delivery on its way.
 struct Driver {
@@ -60,6 +38,8 @@ struct Driver {
     claim: Option<Held>,
     cancel: CancellationToken,
     slot: Option<Slot>,
+    /// Until it is decided what becomes of the delivery.
+    span: Span,
     stage: Stage,
     /// How it came to its end, if it did.
     end: Option<End>,
@@ -115,6 +95,7 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
         Some(claims) if readable => claims.of(&context, &mut facts),
         _ => None,
     };
+    let span = span::processing(&context);
     let driver = Driver {
         consumer,
         origin,
@@ -124,6 +105,7 @@ pub(crate) async fn drive(consumer: Arc<Consumer>, origin: Origin, incoming: Inc
         claim,
         cancel,
         slot: Some(slot),
+        span,
         stage: Stage::Starting,
         end: None,
         handled_for: None,
@@ -150,7 +132,9 @@ impl Drop for Driver {
 impl Driver {
     async fn run(mut self, facts: Facts) {
         let (mut machine, mut step) = Machine::start(self.consumer.rules, facts);
+        let mut error = None;
         let outcome = loop {
+            self.tell_plan(&machine, error.take());
             if let Some(note) = step.note {
                 self.consumer.telemetry.note(&self.context, note);
                 if matches!(note, Note::MoveAbandoned(_)) {
@@ -163,7 +147,10 @@ impl Driver {
             }
             let event = match step.effect {
                 Effect::Done(outcome) => break outcome,
-                Effect::Claim => self.claim().await,
+                Effect::Claim => {
+                    let span = self.span.clone();
+                    self.claim().instrument(span).await
+                }
                 Effect::Run => self.handle().await,
                 Effect::Wait { delay, jitter } => {
                     self.enter(Stage::Waiting);
@@ -199,10 +186,26 @@ impl Driver {
             if self.origin.lost.is_cancelled() {
                 machine.lose_channel();
             }
+            if let Event::Returned { ack: Ack::Retry { reason, .. }, .. } = &event
+                && !self.span.is_none()
+            {
+                error = Some(reason.clone());
+            }
             step = machine.on(event);
         };
         self.end = Some(End { outcome, gave_back: self.gave_back() });
         self.consumer.telemetry.settled(&Settlement { context: &self.context, outcome, handled_for: self.handled_for });
+    }
+
+    /// Ends the span at the decision: what is waited for after it is not part of it.
+    fn tell_plan(&mut self, machine: &Machine, error: Option<String>) {
+        if self.span.is_none() {
+            return;
+        }
+        if let Some(plan) = machine.plan() {
+            let reason = plan.reason.map(ToString::to_string).or(error);
+            span::decided(&std::mem::replace(&mut self.span, Span::none()), plan.outcome, plan.wait, reason.as_deref());
+        }
     }
 
     fn gave_back(&self) -> GaveBack {
@@ -277,7 +280,7 @@ impl Driver {
         let context = self.context.clone();
         // Inside the future, since the handler's first steps may panic too.
         let call = AssertUnwindSafe(async move { invoke(context).await }).catch_unwind();
-        let mut call = Box::pin(inside::a_handler_of(&self.consumer, call));
+        let mut call = Box::pin(inside::a_handler_of(&self.consumer, call).instrument(self.span.clone()));
         let lease = async {
             match &self.claim {
                 Some(claim) => claim.renew_until_lost().await,

@@ -10,6 +10,7 @@ mod hop;
 mod inside;
 mod link;
 mod machine;
+mod origin;
 mod reason;
 mod totals;
 

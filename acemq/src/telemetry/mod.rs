@@ -5,6 +5,8 @@ mod consume;
 mod flood;
 pub(crate) mod names;
 mod publish;
+pub(crate) mod span;
+mod trace;
 
 pub(crate) use consume::{ConsumerTelemetry, Settlement};
 pub(crate) use flood::Flood;

@@ -28,7 +28,7 @@ pub(crate) enum PublishOutcome {
 impl PublishOutcome {
     const ALL: [Self; 4] = [Self::Confirmed, Self::Unroutable, Self::Failed, Self::Refused];
 
-    const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Confirmed => "confirmed",
             Self::Unroutable => "unroutable",

@@ -27,6 +27,8 @@ pub(crate) enum Fault {
     Alarm { millis: u64, disk: bool },
     /// The broker is killed and started again.
     Kill,
+    /// The node that leads a queue is killed, and started again after so many milliseconds.
+    KillLeader { queue: &'static str, millis: u64 },
     /// The broker is stopped in order and started again.
     Stop,
     /// The broker closes every connection.
@@ -134,6 +136,17 @@ pub(crate) fn rabbitmq(random: &mut StdRng) -> Fault {
         20 => Fault::DeleteRung(rung(random)),
         21 => aside(random),
         22 => Fault::Restart,
+        _ => Fault::Drop,
+    }
+}
+
+/// A fault of one node behind a proxy, or of the node among several that leads a queue.
+pub(crate) fn cluster(random: &mut StdRng) -> Fault {
+    match random.random_range(0..10) {
+        0..=3 => Fault::KillLeader { queue: source(random), millis: random.random_range(0..3_000) },
+        4..=6 => Fault::KillLeader { queue: rung(random), millis: random.random_range(0..3_000) },
+        7 => Fault::Reset,
+        8 => Fault::CutToClient(random.random_range(1..20_000)),
         _ => Fault::Drop,
     }
 }

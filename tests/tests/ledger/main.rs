@@ -9,6 +9,7 @@
 //! with `LEDGER_LOG` the applications say what they do.
 
 mod book;
+mod cluster;
 mod embedded;
 mod fault;
 mod rabbitmq;

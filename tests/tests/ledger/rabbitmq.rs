@@ -12,7 +12,7 @@ use acemq::transport::{
 use acemq_tests::{
     amqp::{Client, Received},
     proxy::{Direction, End, Proxy},
-    rabbitmq::{Node, Version},
+    rabbitmq::{Cluster, Node, Version},
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
@@ -28,18 +28,25 @@ use super::{
 const CONSUMER_TIMEOUT: u64 = 4_000;
 
 /// How old a queue has to be before its node may be killed.
-const MATURITY: Duration = Duration::from_secs(6);
+pub(crate) const MATURITY: Duration = Duration::from_secs(6);
 
 pub(crate) struct Broker<'a> {
-    pub(crate) node: &'a Node,
-    pub(crate) proxy: Proxy,
+    /// The node behind the proxy.
+    node: &'a Node,
+    /// Of which that is one, if it has companions.
+    cluster: Option<&'a Cluster>,
+    proxy: Proxy,
     /// When the last of the faults that end by themselves is over.
-    pub(crate) over: Mutex<Instant>,
+    over: Mutex<Instant>,
 }
 
-impl Broker<'_> {
+impl<'a> Broker<'a> {
+    pub(crate) async fn behind_proxy(node: &'a Node, cluster: Option<&'a Cluster>) -> Self {
+        Self { node, cluster, proxy: Proxy::start(&node.url()).await, over: Mutex::new(Instant::now()) }
+    }
+
     /// Starts an application that declares everything, and closes it again.
-    async fn declare_all(&self) {
+    pub(crate) async fn declare_all(&self) {
         let running = trial::app(self, &Book::new(0), &Store::default()).start().await.unwrap();
         let _ = running.close().await;
     }
@@ -95,6 +102,12 @@ impl Ground for Broker<'_> {
             Fault::Kill => {
                 self.node.kill();
                 self.node.start_again().await;
+            }
+            Fault::KillLeader { queue, millis } => {
+                let leader = self.cluster.expect("a leader among several nodes").leader_of(queue).await;
+                leader.kill();
+                tokio::time::sleep(Duration::from_millis(millis)).await;
+                leader.start_again().await;
             }
             Fault::Stop => self.node.restart().await,
             Fault::CloseConnections => self.node.close_all_connections().await,
@@ -207,7 +220,7 @@ async fn balances(version: Version) {
     // RabbitMQ 3.10 may leave a quorum queue without a leader for good if it is killed within seconds of the declaration.
     let mut young = true;
     for seed in seeds(3) {
-        let broker = Broker { node: &node, proxy: Proxy::start(&node.url()).await, over: Mutex::new(Instant::now()) };
+        let broker = Broker::behind_proxy(&node, None).await;
         if std::mem::take(&mut young) {
             broker.declare_all().await;
             tokio::time::sleep(MATURITY).await;

@@ -3,10 +3,13 @@
 //! The driver asks [`Machine::start`] what to do first, does it, and tells the outcome as an [`Event`]; the answer is the
 //! next [`Effect`], until [`Effect::Done`].
 
+mod ending;
 mod vocabulary;
 
 use std::time::Duration;
 
+pub(crate) use self::ending::Plan;
+use self::ending::{Ending, Moving};
 pub use self::vocabulary::Outcome;
 pub(crate) use self::vocabulary::{ClaimRules, Effect, Event, Facts, Move, Note, Redeliveries, Rules, Step, Target};
 use super::reason::Reason;
@@ -30,32 +33,6 @@ pub(crate) const PAUSE: Duration = Duration::from_secs(5);
 
 /// The longest wait in the consumer that no policy has checked: the broker takes a delivery back after half an hour.
 pub(crate) const LONGEST_HELD: Duration = Duration::from_mins(25);
-
-/// A copy on its way, and what the delivery becomes once it has arrived.
-#[derive(Debug, Clone, PartialEq)]
-struct Moving {
-    copy: Move,
-    outcome: Outcome,
-    /// How often it was sent in vain.
-    failed: u32,
-    /// How often it could not even be sent.
-    refused: u32,
-}
-
-/// How a delivery is going to end, once what stands before that is done.
-#[derive(Debug, Clone, PartialEq)]
-enum Ending {
-    /// A copy, after a wait in the consumer that may be zero.
-    Move { wait: Duration, jitter: f64, moving: Moving },
-    /// Back to its queue, after a pause.
-    Requeue { pause: Duration, outcome: Outcome },
-}
-
-impl Ending {
-    fn later(wait: Duration, jitter: f64, copy: Move, outcome: Outcome) -> Self {
-        Self::Move { wait, jitter, moving: Moving { copy, outcome, failed: 0, refused: 0 } }
-    }
-}
 
 #[derive(Debug)]
 enum State {
@@ -141,6 +118,17 @@ impl Machine {
     /// The channel of the delivery is gone.
     pub(crate) fn lose_channel(&mut self) {
         self.gone = true;
+    }
+
+    /// What the delivery is going to become, if nothing comes in between; nothing before a handler that runs has ended.
+    pub(crate) fn plan(&self) -> Option<Plan<'_>> {
+        match &self.state {
+            State::Claiming | State::Running | State::Done => None,
+            State::Confirming => Some(Plan::of(Outcome::Acked)),
+            State::Settling(outcome) => Some(Plan::of(*outcome)),
+            State::Moving(moving) => Some(moving.plan(Duration::ZERO)),
+            State::Releasing(ending) | State::Waiting(ending) => Some(ending.plan()),
+        }
     }
 
     fn closing(&self) -> bool {

@@ -9,6 +9,7 @@ use lapin::{
 };
 
 use super::{
+    broker,
     convert::{self, TooLong},
     fault::{Fault, Scope},
     open,
@@ -75,10 +76,13 @@ impl std::fmt::Display for Object {
 /// up. So after some refusals, further declarations use a connection of their own that is closed again: slow, but only
 /// where something is wrong for long.
 pub(super) async fn declare(shared: Arc<Shared>, wanted: Declaration) -> Result<(), DeclareError> {
+    let object = Object::of(&wanted);
+    if let Some(text) = broker::lacks(&shared.greeting, &wanted) {
+        return Err(DeclareError::Refused { object: object.to_string(), text });
+    }
     if shared.spares_channels() {
         return apart(&shared, &wanted).await;
     }
-    let object = Object::of(&wanted);
     let channel = shared.channel().await.map_err(|fault| object.error(fault))?;
     let answer = ask(&shared, &channel, &wanted).await?;
     match answer {

@@ -14,6 +14,7 @@
 //! lapin logs on its own: a returned message with its body at `WARN`, and, at `TRACE`, every frame, those with credentials
 //! included. A filter such as `lapin=error` keeps both out of a log.
 
+mod broker;
 mod config;
 mod connection;
 mod consume;

@@ -6,6 +6,7 @@ use lapin::{BasicProperties, types::ShortString};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
+    broker,
     convert::{self, TooLong},
     lane,
     shared::Shared,
@@ -111,7 +112,7 @@ pub(super) fn max_message_size(shared: &Shared) -> Option<usize> {
         return Some(limit);
     }
     match shared.ground.learned_max_size.load(Ordering::Relaxed) {
-        0 => shared.usual_max_size,
+        0 => broker::usual_max_size(&shared.greeting),
         limit => Some(limit),
     }
 }

@@ -46,8 +46,8 @@ pub(super) struct Shared {
     /// Ends what still runs.
     pub(super) stop: CancellationToken,
     pub(super) frame_max: usize,
-    /// The largest body that the broker takes by default, by its version.
-    pub(super) usual_max_size: Option<usize>,
+    /// What the broker says of itself.
+    pub(super) greeting: Greeting,
     channel_max: u16,
     /// Channels that the broker closed. lapin cannot use the id of one again: when its ids come round, opening it fails.
     lost_channels: AtomicU16,
@@ -68,7 +68,7 @@ impl Shared {
             finish: CancellationToken::new(),
             stop: CancellationToken::new(),
             frame_max: usize::try_from(lapin.configuration().frame_max()).unwrap_or(usize::MAX),
-            usual_max_size: usual_max_size(&greeting),
+            greeting,
             channel_max: lapin.configuration().channel_max(),
             lost_channels: AtomicU16::new(0),
             lapin: Mutex::new(None),
@@ -259,16 +259,6 @@ impl Shared {
 }
 
 const CLOSED_HERE: &str = "it was closed here";
-
-/// RabbitMQ takes 128 MiB up to 3.13 and 16 MiB since 4.0, unless its `max_message_size` says otherwise.
-fn usual_max_size(greeting: &Greeting) -> Option<usize> {
-    let major = greeting.version.split('.').next()?.parse::<u32>().ok()?;
-    match greeting.product.as_str() {
-        "RabbitMQ" if major >= 4 => Some(16 << 20),
-        "RabbitMQ" => Some(128 << 20),
-        _ => None,
-    }
-}
 
 /// Waits for the end of lapin's thread, which holds the socket.
 async fn joined(lapin: Lapin) {

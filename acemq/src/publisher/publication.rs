@@ -1,185 +1,21 @@
-//! Publishing: every message confirmed, and an unroutable one an error.
+//! One message on its way to the broker, from its settings to its receipt.
 
 use std::{
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+    sync::{Arc, atomic::Ordering},
 };
 
 use bytes::Bytes;
 use serde::Serialize;
-use tokio::{runtime::Handle, sync::Semaphore, time::Instant};
-use tokio_util::task::TaskTracker;
+use tokio::time::Instant;
+use tracing::Instrument;
 
+use super::{Publisher, Receipt, SendError};
 use crate::{
-    engine::Link,
-    envelope::{Codec, DecodeError, DefaultCodec, Envelope, EnvelopeError, Properties, Value, headers},
-    handler::{Context, ExtractError, FromContext},
-    telemetry::{PublishOutcome, PublisherTelemetry},
+    envelope::{Codec, DefaultCodec, Envelope, EnvelopeError, Properties, Value, headers},
+    telemetry::{PublishOutcome, span},
     transport::{Lane, Outgoing, PublishError, Routing},
 };
-
-/// How many publishes may wait for their confirm at once.
-const OUTSTANDING: usize = 1_000;
-
-/// Publishes messages; cheap to clone.
-///
-/// An argument of a consumer function, or from `Running::publisher`.
-///
-/// # Examples
-/// ```
-/// # #[derive(serde::Serialize)] struct Order { total_cents: u64 }
-/// # async fn example(publisher: acemq::Publisher) -> Result<(), acemq::SendError> {
-/// let receipt = publisher.to("orders", "order.placed").send(&Order { total_cents: 1200 }).await?;
-/// println!("{} after {:?}", receipt.id, receipt.latency);
-/// # Ok(()) }
-/// ```
-#[derive(Debug, Clone)]
-pub struct Publisher(Arc<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    link: Link,
-    permits: Arc<Semaphore>,
-    origin: String,
-    paused: AtomicBool,
-    closed: AtomicBool,
-    outstanding: TaskTracker,
-    /// Where the answers are awaited: publishes may come from threads that have no runtime.
-    runtime: Handle,
-    telemetry: PublisherTelemetry,
-}
-
-/// A publish that was confirmed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Receipt {
-    /// The id of the message.
-    pub id: String,
-    /// From the call to the confirm.
-    pub latency: Duration,
-}
-
-/// A publish that did not succeed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SendError {
-    /// Nothing was sent: it is safe to send again.
-    #[error("nothing was sent: {why}")]
-    Refused {
-        /// The reason: paused, blocked by the broker, or no connection.
-        why: String,
-    },
-    /// The message was sent and no answer came: it may or may not have arrived. Sending it again under its id is safe where
-    /// consumers keep duplicates out.
-    #[error("message {id} was sent and its outcome is unknown: {why}")]
-    Unknown {
-        /// The id of the message.
-        id: String,
-        /// The reason.
-        why: String,
-    },
-    /// The broker took the message and no queue did.
-    #[error(
-        "no queue takes a message to exchange `{exchange}` with key `{routing_key}`: bind one, or publish with `optional`"
-    )]
-    Unroutable {
-        /// The exchange.
-        exchange: String,
-        /// The routing key.
-        routing_key: String,
-    },
-    /// The broker did not take the message.
-    #[error("the broker did not take the message: {0}")]
-    Failed(PublishError),
-    /// The value cannot be written by the codec.
-    #[error("the message cannot be written: {0}")]
-    Encode(DecodeError),
-    /// The envelope is wrong.
-    #[error(transparent)]
-    Envelope(#[from] EnvelopeError),
-    /// A header with the prefix that belongs to acemq.
-    #[error("header `{name}` is reserved: names that start with `x-acemq-` belong to acemq")]
-    ReservedHeader {
-        /// The header.
-        name: String,
-    },
-}
-
-impl Publisher {
-    pub(crate) fn new(link: Link, origin: String) -> Self {
-        Self(Arc::new(Inner {
-            link,
-            permits: Arc::new(Semaphore::new(OUTSTANDING)),
-            origin,
-            paused: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
-            outstanding: TaskTracker::new(),
-            runtime: Handle::current(),
-            telemetry: PublisherTelemetry::new(),
-        }))
-    }
-
-    /// Begins a publish to an exchange with a routing key; the empty exchange routes to the queue that the key names.
-    pub fn to(&self, exchange: impl Into<String>, routing_key: impl Into<String>) -> Publication {
-        Publication {
-            publisher: self.clone(),
-            exchange: exchange.into(),
-            routing_key: routing_key.into(),
-            kind: None,
-            version: 1,
-            id: None,
-            cause: None,
-            mandatory: true,
-            delivery_mode: 2,
-            headers: Vec::new(),
-        }
-    }
-
-    /// Begins a publish straight to a queue.
-    pub fn to_queue(&self, queue: impl Into<String>) -> Publication {
-        self.to("", queue)
-    }
-
-    pub(crate) fn pause(&self) {
-        self.0.paused.store(true, Ordering::SeqCst);
-    }
-
-    pub(crate) fn resume(&self) {
-        self.0.paused.store(false, Ordering::SeqCst);
-    }
-
-    /// The name of this process in the messages that it publishes.
-    #[cfg(feature = "actuator")]
-    pub(crate) fn origin(&self) -> &str {
-        &self.0.origin
-    }
-
-    pub(crate) fn is_paused(&self) -> bool {
-        self.0.paused.load(Ordering::SeqCst)
-    }
-
-    /// Waits until every publish has its answer.
-    pub(crate) async fn drain(&self) {
-        self.0.outstanding.close();
-        self.0.outstanding.wait().await;
-        self.0.outstanding.reopen();
-    }
-
-    /// Takes no further publish, and waits until every one that was taken has its answer.
-    pub(crate) async fn close(&self) {
-        self.0.closed.store(true, Ordering::SeqCst);
-        self.drain().await;
-    }
-}
-
-impl FromContext for Publisher {
-    async fn from_context(context: &Context) -> Result<Self, ExtractError> {
-        context.scope().get::<Self>().cloned().ok_or_else(|| ExtractError::new("this application has no publisher"))
-    }
-}
 
 /// A message that is about to be published.
 #[derive(Clone)]
@@ -207,6 +43,26 @@ impl fmt::Debug for Publication {
 }
 
 impl Publication {
+    pub(super) fn new(publisher: Publisher, exchange: String, routing_key: String) -> Self {
+        Self {
+            publisher,
+            exchange,
+            routing_key,
+            kind: None,
+            version: 1,
+            id: None,
+            cause: None,
+            mandatory: true,
+            delivery_mode: 2,
+            headers: Vec::new(),
+        }
+    }
+
+    /// Whether it can be that of several messages.
+    pub(super) fn has_id(&self) -> bool {
+        self.id.is_some()
+    }
+
     /// Names the logical type; the routing key unless set.
     pub fn kind(mut self, kind: impl Into<String>) -> Self {
         self.kind = Some(kind.into());
@@ -275,16 +131,18 @@ impl Publication {
     }
 
     /// Hands the message over; the answer comes later.
-    async fn begin(self, content_type: &str, body: Bytes) -> Result<Sent, SendError> {
+    pub(super) async fn begin(self, content_type: &str, body: Bytes) -> Result<Sent, SendError> {
         let started = Instant::now();
         let (exchange, routing_key) = (self.exchange.clone(), self.routing_key.clone());
         let inner = Arc::clone(&self.publisher.0);
         let unnamed = self.unnamed();
         let kind = self.kind.as_deref().unwrap_or(unnamed);
         let route = inner.telemetry.route(&exchange, &routing_key, kind);
-        let (id, message) = self.into_message(content_type, body, &inner.origin)?;
+        let (envelope, mut message) = self.into_message(content_type, body, &inner.origin)?;
+        let span = span::publishing(&envelope, &mut message);
         let refused = |why: &str| {
             route.published(PublishOutcome::Refused, started.elapsed());
+            span::published(&span, PublishOutcome::Refused.as_str(), Some(&why));
             Err(SendError::Refused { why: why.to_owned() })
         };
         if inner.paused.load(Ordering::SeqCst) {
@@ -300,12 +158,16 @@ impl Publication {
         let link = inner.link.clone();
         // In a task of its own, since an answer that nobody awaits any more still has to give its permit back, and to be
         // counted.
-        let answer = inner.runtime.spawn(async move {
+        let answer = async move {
             let (_permit, _token) = (permit, token);
             let answer = link.publish(message, Lane::User).await;
-            route.published(outcome(&answer), started.elapsed());
+            let outcome = outcome(&answer);
+            route.published(outcome, started.elapsed());
+            span::published(&tracing::Span::current(), outcome.as_str(), error(&answer));
             answer
-        });
+        };
+        let answer = inner.runtime.spawn(answer.instrument(span));
+        let id = envelope.id().unwrap_or_default().to_owned();
         Ok(Sent { id, exchange, routing_key, started, answer })
     }
 
@@ -314,7 +176,7 @@ impl Publication {
         if self.routing_key.is_empty() { &self.exchange } else { &self.routing_key }
     }
 
-    fn into_message(self, content_type: &str, body: Bytes, origin: &str) -> Result<(String, Outgoing), SendError> {
+    fn into_message(self, content_type: &str, body: Bytes, origin: &str) -> Result<(Envelope, Outgoing), SendError> {
         if let Some((name, _)) = self.headers.iter().find(|(name, _)| headers::is_reserved(name)) {
             return Err(SendError::ReservedHeader { name: name.clone() });
         }
@@ -339,7 +201,6 @@ impl Publication {
             ..Properties::default()
         };
         envelope.write(&mut properties);
-        let id = envelope.id().unwrap_or_default().to_owned();
         let message = Outgoing {
             exchange: self.exchange,
             routing_key: self.routing_key,
@@ -347,12 +208,12 @@ impl Publication {
             properties,
             body,
         };
-        Ok((id, message))
+        Ok((envelope, message))
     }
 }
 
 /// A message that was handed over and waits for its answer.
-struct Sent {
+pub(super) struct Sent {
     id: String,
     exchange: String,
     routing_key: String,
@@ -361,7 +222,7 @@ struct Sent {
 }
 
 impl Sent {
-    async fn receipt(self) -> Result<Receipt, SendError> {
+    pub(super) async fn receipt(self) -> Result<Receipt, SendError> {
         let Self { id, exchange, routing_key, started, answer } = self;
         match answer.await {
             Ok(Ok(Routing::Routed)) => Ok(Receipt { id, latency: started.elapsed() }),
@@ -387,5 +248,13 @@ fn outcome(answer: &Result<Routing, PublishError>) -> PublishOutcome {
         Err(PublishError::Nacked | PublishError::Unknown { .. } | PublishError::NoExchange { .. }) => {
             PublishOutcome::Failed
         }
+    }
+}
+
+fn error(answer: &Result<Routing, PublishError>) -> Option<&dyn fmt::Display> {
+    match answer {
+        Ok(Routing::Routed) => None,
+        Ok(Routing::Returned { text }) => Some(text),
+        Err(error) => Some(error),
     }
 }
