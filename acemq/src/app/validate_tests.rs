@@ -27,7 +27,7 @@ fn of(queue: &'static str) -> Registration {
 
 fn sharing(name: &'static str, settings: Idempotent, retry: RetryPolicy) -> Registration {
     let idempotent = Some(Idempotent { scope: Scoped::Shared, ..settings });
-    consumer(name, ConsumerSpec { idempotent, retry, ..ConsumerSpec::new(name) })
+    consumer(name, ConsumerSpec { retry, idempotent, ..ConsumerSpec::new(name) })
 }
 
 #[test]
