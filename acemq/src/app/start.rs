@@ -1,6 +1,6 @@
 //! From an application that is put together to one that runs.
 
-use std::sync::Arc;
+use std::{iter, sync::Arc};
 
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
@@ -124,11 +124,14 @@ fn serve(bound: Option<Bound>, running: &Running) {
 /// Declares everything of every consumer, and only then lets the first one subscribe.
 async fn launch(running: &Inner, on_refusal: OnRefusal) -> Result<(), Error> {
     let mut refused = Vec::new();
+    let mut declared = Vec::new();
     for consumer in &running.consumers {
         let Some(incarnation) = running.consume.up().await else {
             break;
         };
-        if let Err(Refusal { declaration, error }) = consumer.declare(&incarnation).await {
+        let answer = consumer.declare(&incarnation).await;
+        declared.push(answer.is_ok());
+        if let Err(Refusal { declaration, error }) = answer {
             let remedy = topology::remedy(&declaration, &error);
             refused.push(format!("consumer `{}`: {error}; {remedy}", consumer.name));
         }
@@ -140,8 +143,8 @@ async fn launch(running: &Inner, on_refusal: OnRefusal) -> Result<(), Error> {
         }
     }
     let tasks: &TaskTracker = &running.tasks;
-    for consumer in &running.consumers {
-        tasks.spawn(Arc::clone(consumer).run());
+    for (consumer, declared) in running.consumers.iter().zip(declared.into_iter().chain(iter::repeat(false))) {
+        tasks.spawn(Arc::clone(consumer).run(declared));
     }
     tasks.close();
     let mut failed = Vec::new();
