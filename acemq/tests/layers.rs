@@ -31,6 +31,7 @@ const LAYERS: [(&str, u8); 27] = [
     ("error", 5),
     ("testing", 5),
     ("actuator", 5),
+    ("attribute", 5),
     ("__private", 5),
     // What the root re-exports and a lower layer might be tempted to take from there.
     ("App", 5),
