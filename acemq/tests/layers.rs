@@ -9,7 +9,7 @@ use std::{
 };
 
 /// The layer of each module, the most exact name first.
-const LAYERS: [(&str, u8); 27] = [
+const LAYERS: [(&str, u8); 28] = [
     ("transport::memory", 4),
     ("transport::rabbitmq", 4),
     ("idempotency::memory", 4),
