@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use acemq::{App, Raw, consumer, registry::RungKind};
 use acemq_tests::{
+    amqp::{Client, table, text},
     on_each_rabbitmq,
     rabbitmq::{self, Node, Queue},
 };
+use lapin::types::AMQPValue;
 use serde_json::{Value, json};
 
 #[consumer(queue = "plain", declare = quorum)]
@@ -118,6 +120,19 @@ async fn compare(node: &'static Node, rungs: RungKind) {
 on_each_rabbitmq! {
     async fn a_start_declares_exactly_the_contract_with_quorum_rungs(node: &'static Node) {
         compare(node, RungKind::Quorum).await;
+    }
+
+    async fn a_rung_whose_delay_another_client_wrote_as_a_shorter_number_is_the_same_rung(node: &'static Node) {
+        let vhost = rabbitmq::vhost(node).await;
+        let url = node.url_for("guest", "guest", &vhost);
+        let arguments = table([
+            ("x-message-ttl", AMQPValue::LongInt(30_000)),
+            ("x-dead-letter-exchange", text("acemq.retry")),
+            ("x-dead-letter-routing-key", text("fixed")),
+        ]);
+        Client::connect(&url).await.declare("fixed.retry.30s", arguments).await;
+        let app = App::new().url(url).rungs(RungKind::Classic).consumer::<fixed>();
+        let _ = app.start().await.unwrap().close().await;
     }
 
     async fn a_start_declares_exactly_the_contract_with_classic_rungs(node: &'static Node) {

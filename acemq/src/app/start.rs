@@ -1,6 +1,6 @@
 //! From an application that is put together to one that runs.
 
-use std::sync::Arc;
+use std::{iter, sync::Arc};
 
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
@@ -17,7 +17,6 @@ use super::{
 use crate::{
     Error, Publisher,
     engine::{Consumer, Life, Link, Parts, Phase, Refusal},
-    health,
     policy::{Place, render},
     registry::{Registration, RungKind},
     telemetry::names,
@@ -27,17 +26,10 @@ use crate::{
 
 pub(super) async fn start(mut app: App) -> Result<Running, Error> {
     let registrations = app.registrations();
-    let mut problems = validate::problems(&registrations, &app.scope);
+    let mut problems = validate::problems(&app, &registrations);
     let (stores, claims) = Stores::of(&app, &registrations, &mut problems);
     if !problems.is_empty() {
         return Err(Error::Config(problems));
-    }
-    for (at, contributor) in app.contributors.iter().enumerate() {
-        let name = contributor.name;
-        let taken = name == health::CONNECTION || name == health::SHUTDOWN || name.starts_with(health::CONSUMER);
-        if taken || app.contributors.iter().take(at).any(|other| other.name == name) {
-            return Err(Error::Config(vec![format!("a part of the health is named `{name}`, and so is another one")]));
-        }
     }
     #[cfg(feature = "actuator")]
     let actuator = std::mem::take(&mut app.actuator).bind()?;
@@ -137,11 +129,14 @@ fn serve(bound: Option<Bound>, running: &Running) {
 /// Declares everything of every consumer, and only then lets the first one subscribe.
 async fn launch(running: &Inner, on_refusal: OnRefusal) -> Result<(), Error> {
     let mut refused = Vec::new();
+    let mut declared = Vec::new();
     for consumer in &running.consumers {
         let Some(incarnation) = running.consume.up().await else {
             break;
         };
-        if let Err(Refusal { declaration, error }) = consumer.declare(&incarnation).await {
+        let answer = consumer.declare(&incarnation).await;
+        declared.push(answer.is_ok());
+        if let Err(Refusal { declaration, error }) = answer {
             let remedy = topology::remedy(&declaration, &error);
             refused.push(format!("consumer `{}`: {error}; {remedy}", consumer.name));
         }
@@ -153,8 +148,8 @@ async fn launch(running: &Inner, on_refusal: OnRefusal) -> Result<(), Error> {
         }
     }
     let tasks: &TaskTracker = &running.tasks;
-    for consumer in &running.consumers {
-        tasks.spawn(Arc::clone(consumer).run());
+    for (consumer, declared) in running.consumers.iter().zip(declared.into_iter().chain(iter::repeat(false))) {
+        tasks.spawn(Arc::clone(consumer).run(declared));
     }
     tasks.close();
     let mut failed = Vec::new();

@@ -198,30 +198,29 @@ impl Consumer {
             Err(Refusal { declaration, error }) => tracing::error!(
                 consumer = %self.name,
                 queue = %self.queue,
-                "what is missing cannot be declared: {error}; {}",
-                topology::remedy(&declaration, &error)
+                "what is missing cannot be declared: {}",
+                told(&declaration, &error)
             ),
         }
         *mended = Some(Instant::now());
     }
 
     /// Consumes until the application closes; whatever ends a subscription, another one follows.
-    pub(crate) async fn run(self: Arc<Self>) {
+    ///
+    /// Before each subscription everything that it needs is declared, unless the start has done that already.
+    pub(crate) async fn run(self: Arc<Self>, mut declared: bool) {
         let mut backoff = Backoff::new();
-        let mut first = true;
         while let Some(incarnation) = self.next_incarnation().await {
             let started = Instant::now();
-            // At the start the application has declared everything of every consumer.
-            let why = match if first { Ok(()) } else { self.declare(&incarnation).await } {
+            let ready = if declared { Ok(()) } else { self.declare(&incarnation).await };
+            declared = false;
+            let why = match ready {
                 Ok(()) => match self.subscribe(&incarnation).await {
                     Ok(subscription) => self.consume(&incarnation, subscription).await,
-                    Err(error) => Some(error.to_string()),
+                    Err(error) => Some(told(&self.wanted(), &error)),
                 },
-                Err(Refusal { declaration, error }) => {
-                    Some(format!("{error}; {}", topology::remedy(&declaration, &error)))
-                }
+                Err(Refusal { declaration, error }) => Some(told(&declaration, &error)),
             };
-            first = false;
             let Some(why) = why else { break };
             if started.elapsed() >= SETTLED_AFTER {
                 backoff.reset();
@@ -325,7 +324,7 @@ impl Consumer {
 
     /// Waits until the queue is gone. RabbitMQ does not say so where it deletes a queue that it finds down.
     async fn forgotten(&self, incarnation: &Incarnation) -> String {
-        let queue = Declaration::QueueExists { name: self.queue.to_string() };
+        let queue = self.wanted();
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let delivers = self.account.last_arrival().is_some_and(|at| at.elapsed() < LOOK_EVERY);
@@ -334,6 +333,11 @@ impl Consumer {
                 return error.to_string();
             }
         }
+    }
+
+    /// The queue to consume from, as something that has to be there.
+    fn wanted(&self) -> Declaration {
+        Declaration::QueueExists { name: self.queue.to_string() }
     }
 
     fn subscribed(&self) {
@@ -353,4 +357,9 @@ impl Consumer {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).error = Some(why.clone());
         self.life.send_replace(Life::Degraded { why });
     }
+}
+
+/// What was refused, and the remedy.
+fn told(wanted: &Declaration, error: &DeclareError) -> String {
+    format!("{error}; {}", topology::remedy(wanted, error))
 }

@@ -129,6 +129,8 @@ pub(crate) fn target(queue: &str, target: Target) -> String {
 mod tests {
     use std::time::Duration;
 
+    use proptest::prelude::*;
+
     use super::*;
     use crate::engine::reason::Reason;
 
@@ -192,6 +194,83 @@ mod tests {
             (true, table(&[("x-delivery-count", -1)]), Redeliveries::Counted(u32::MAX)),
         ] {
             assert_eq!(super::redeliveries(redelivered, &headers), expected, "{headers:?}");
+        }
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            any::<bool>().prop_map(Value::Bool),
+            any::<i8>().prop_map(Value::I8),
+            any::<u16>().prop_map(Value::U16),
+            any::<i32>().prop_map(Value::I32),
+            any::<i64>().prop_map(Value::I64),
+            (-1e9..1e9).prop_map(Value::F64),
+            any::<u64>().prop_map(Value::Timestamp),
+            ".{0,20}".prop_map(Value::from),
+            prop::collection::vec(any::<u8>(), 0..20).prop_map(|bytes| Value::LongString(bytes.into())),
+            Just(Value::Void),
+        ];
+        leaf.prop_recursive(3, 20, 5, |inner| {
+            let table = prop::collection::btree_map("[a-z-]{1,8}", inner.clone(), 0..5);
+            prop_oneof![
+                prop::collection::vec(inner, 0..5).prop_map(Value::Array),
+                table.prop_map(|entries| Value::Table(entries.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn header() -> impl Strategy<Value = String> {
+        let listed = prop::sample::select(&BROKER_HEADERS[..]).prop_map(str::to_owned);
+        prop_oneof![4 => "[a-zA-Z][a-z-]{0,12}", 1 => "x-acemq-[a-z]{1,8}", 1 => listed]
+    }
+
+    fn properties() -> impl Strategy<Value = Properties> {
+        let text = || prop::option::of(".{0,30}");
+        let texts = (text(), text(), text(), text(), text(), text(), text(), text());
+        let numbers = (any::<Option<u8>>(), any::<Option<u8>>(), any::<Option<u64>>());
+        (prop::collection::btree_map(header(), value(), 0..8), texts, text(), text(), numbers).prop_map(
+            |(headers, texts, expiration, user_id, (delivery_mode, priority, timestamp))| {
+                let (content_type, content_encoding, correlation_id, reply_to, message_id, kind, app_id, cluster_id) =
+                    texts;
+                Properties {
+                    content_type,
+                    content_encoding,
+                    headers: headers.into_iter().collect(),
+                    delivery_mode,
+                    priority,
+                    correlation_id,
+                    reply_to,
+                    expiration,
+                    message_id,
+                    timestamp,
+                    kind,
+                    user_id,
+                    app_id,
+                    cluster_id,
+                }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_copy_differs_from_its_original_in_what_is_listed_and_in_nothing_else(properties in properties()) {
+            let body = Bytes::from_static(b"body");
+            let original = Original { queue: "orders", properties: &properties, body: &body, readable: true };
+            let copy = original.copy(&to(Target::Source, None), Remarks::Full);
+            let mut headers = properties.headers.clone();
+            headers.retain(|name, _| !BROKER_HEADERS.contains(&name.as_str()) && name != headers::ERROR);
+            headers.remove(REDELIVERIES);
+            headers.insert(headers::ATTEMPT.to_owned(), Value::I32(3));
+            if !headers.contains_key(headers::FIRST_SEEN) {
+                let first = copy.properties.headers.get(headers::FIRST_SEEN).cloned();
+                prop_assert!(matches!(first, Some(Value::I64(_))));
+                headers.extend(first.map(|first| (headers::FIRST_SEEN.to_owned(), first)));
+            }
+            let delivery_mode = Some(2);
+            let expected = Properties { headers, delivery_mode, expiration: None, user_id: None, ..properties.clone() };
+            prop_assert_eq!(copy.properties, expected);
+            prop_assert_eq!(copy.body, body);
         }
     }
 }

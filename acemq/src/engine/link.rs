@@ -223,3 +223,53 @@ pub(super) async fn lost(connection: &dyn Connection) -> String {
         _ => "the connection ended".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt, future::BoxFuture};
+
+    use super::*;
+    use crate::{
+        topology::{Declaration, DeclareError},
+        transport::{Subscribe, Subscription},
+    };
+
+    /// A connection of a transport that forgets to say that it is closed.
+    #[derive(Debug)]
+    struct Mute(watch::Receiver<ConnectionState>);
+
+    impl Connection for Mute {
+        fn declare<'a>(&'a self, _: &'a Declaration) -> BoxFuture<'a, Result<(), DeclareError>> {
+            std::future::pending().boxed()
+        }
+
+        fn subscribe<'a>(&'a self, _: &'a Subscribe) -> BoxFuture<'a, Result<Subscription, DeclareError>> {
+            std::future::pending().boxed()
+        }
+
+        fn publish(&self, _: Outgoing, _: Lane) -> BoxFuture<'static, Result<Routing, PublishError>> {
+            std::future::pending().boxed()
+        }
+
+        fn state(&self) -> watch::Receiver<ConnectionState> {
+            self.0.clone()
+        }
+
+        fn close(&self) -> BoxFuture<'_, ()> {
+            std::future::pending().boxed()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_lost_when_it_is_closed_or_nobody_is_left_to_say_so() {
+        let state = watch::Sender::new(ConnectionState::Open);
+        let connection = Mute(state.subscribe());
+        assert_eq!(lost(&connection).now_or_never(), None);
+        state.send_replace(ConnectionState::Blocked { reason: "low on memory".to_owned() });
+        assert_eq!(lost(&connection).now_or_never(), None);
+        drop(state);
+        assert_eq!(lost(&connection).await, "the connection ended");
+        let state = watch::Sender::new(ConnectionState::Closed { reason: "reset".to_owned() });
+        assert_eq!(lost(&Mute(state.subscribe())).await, "reset");
+    }
+}

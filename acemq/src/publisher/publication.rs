@@ -258,3 +258,26 @@ fn error(answer: &Result<Routing, PublishError>) -> Option<&dyn fmt::Display> {
         Err(error) => Some(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_answer_is_counted_as_what_it_was() {
+        let why = String::new;
+        for (answer, counted) in [
+            (Ok(Routing::Routed), PublishOutcome::Confirmed),
+            (Ok(Routing::Returned { text: why() }), PublishOutcome::Unroutable),
+            (Err(PublishError::Refused { why: why() }), PublishOutcome::Refused),
+            (Err(PublishError::TooLarge { size: 2, limit: 1 }), PublishOutcome::Refused),
+            (Err(PublishError::HeadersTooLarge { size: 2, limit: 1 }), PublishOutcome::Refused),
+            (Err(PublishError::Invalid { why: why() }), PublishOutcome::Refused),
+            (Err(PublishError::Nacked), PublishOutcome::Failed),
+            (Err(PublishError::Unknown { why: why() }), PublishOutcome::Failed),
+            (Err(PublishError::NoExchange { exchange: why() }), PublishOutcome::Failed),
+        ] {
+            assert_eq!(outcome(&answer), counted, "{answer:?}");
+        }
+    }
+}

@@ -1,12 +1,14 @@
 use std::{io, sync::Arc};
 
 use acemq::{
-    Ack, Context, ExtractError, FromContext, Message, Raw, State, consumer, consumers,
-    handler::{DeadLetter, Park, Requirements, Scope},
+    Ack, Context, ExtractError, FromContext, Message, Raw, State, Text, consumer, consumers,
+    envelope::{Codec, DecodeError},
+    handler::{DeadLetter, Delivered, Park, Requirements, Scope},
     registry::{Consumer, Consumers},
 };
+use serde::{Serialize, de::DeserializeOwned};
 
-use super::{call, call_in};
+use super::{call, call_in, context, delivered};
 
 #[derive(serde::Deserialize)]
 struct Order {
@@ -26,6 +28,52 @@ async fn a_body_is_decoded_and_the_return_value_decides() {
 #[tokio::test]
 async fn a_body_that_does_not_decode_is_parked_and_the_function_not_called() {
     let ack = call(&plain::REGISTRATION, "{").await;
+    assert!(matches!(ack, Ack::Park { cause: Park::Undecodable, .. }), "{ack:?}");
+}
+
+/// Fetches what the body refers to from somewhere that is away.
+struct Away;
+
+impl Codec for Away {
+    const CONTENT_TYPE: &'static str = "application/json";
+
+    fn reads(_: Option<&str>) -> bool {
+        true
+    }
+
+    fn decode<T: DeserializeOwned>(_: &[u8]) -> Result<T, DecodeError> {
+        Err(DecodeError::Unavailable("the store is away".to_owned()))
+    }
+
+    fn encode<T: Serialize + ?Sized>(_: &T) -> Result<Vec<u8>, DecodeError> {
+        Err(DecodeError::Unavailable("the store is away".to_owned()))
+    }
+}
+
+#[consumer(queue = "referred", codec = Away)]
+async fn referred(_: Order) -> Ack {
+    panic!("must not run")
+}
+
+#[tokio::test]
+async fn a_body_that_cannot_be_had_now_is_a_failed_attempt_and_not_parked() {
+    let ack = call(&referred::REGISTRATION, "{}").await;
+    assert_eq!(ack, Ack::retry("the body cannot be read now: the store is away"));
+}
+
+#[consumer(queue = "text")]
+async fn text(Text(text): Text) -> Ack {
+    Ack::park(text)
+}
+
+#[tokio::test]
+async fn text_that_is_not_utf_8_is_parked_and_not_mended() {
+    let with = |body: &'static [u8]| {
+        let delivered = Delivered { body: body.into(), ..delivered("", &[]) };
+        (text::REGISTRATION.invoke)(context(delivered, Scope::default()))
+    };
+    assert_eq!(with("täxt".as_bytes()).await, Ack::park("täxt"));
+    let ack = with(b"t\xe4xt").await;
     assert!(matches!(ack, Ack::Park { cause: Park::Undecodable, .. }), "{ack:?}");
 }
 

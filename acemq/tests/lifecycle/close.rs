@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acemq::transport::memory::Memory;
+use acemq::transport::{Incoming, memory::Memory};
 use tokio::time::Instant;
 
 use super::bench::{Bench, adds_up, app, deaf, everyone, fails, obeys, put, queues, sleeps, until};
@@ -27,16 +27,20 @@ async fn a_close_waits_for_a_handler_that_ends_in_time_and_no_longer() {
 async fn a_handler_that_obeys_is_told_at_the_deadline_and_its_message_goes_back_with_its_attempt() {
     let (bench, broker) = (Bench::new(), Memory::private());
     let running = app(&bench, &broker).consumer::<obeys>().start().await.unwrap();
-    put(&broker, "obeys", "a");
-    bench.begun(1).await;
+    for body in ["a", "b", "c"] {
+        put(&broker, "obeys", body);
+    }
+    bench.begun(3).await;
     let started = Instant::now();
     let drained = running.close().await;
     let took = started.elapsed();
     assert!(took >= Duration::from_secs(20) && took < Duration::from_millis(20_100), "{took:?}");
-    assert_eq!((drained.finished, drained.abandoned, drained.totals.returned.stopped), (true, 0, 1));
+    assert_eq!((drained.finished, drained.abandoned, drained.totals.returned.stopped), (true, 0, 3));
     let back = broker.messages("obeys");
-    assert!(back.len() == 1 && back[0].redelivered && !back[0].properties.headers.contains_key("x-acemq-attempt"));
-    adds_up(&drained, &broker, 1);
+    let as_it_was =
+        |message: &Incoming| message.redelivered && !message.properties.headers.contains_key("x-acemq-attempt");
+    assert!(back.len() == 3 && back.iter().all(as_it_was), "{back:?}");
+    adds_up(&drained, &broker, 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,7 +243,7 @@ async fn a_handler_that_blocks_its_thread_is_left_behind_and_counted() {
 mod holds {
     use std::sync::{Arc, Mutex, mpsc};
 
-    use acemq::{Context, State, Text, consumer};
+    use acemq::{Ack, Context, State, Text, consumer};
 
     use super::Bench;
 
@@ -252,6 +256,34 @@ mod holds {
         // Ends when the test does.
         let _ = hold.0.lock().unwrap().recv();
     }
+
+    #[consumer(queue = "refuses", declare = quorum, blocking)]
+    pub fn refuses(Text(what): Text, State(bench): State<Bench>, State(hold): State<Holds>, context: Context) -> Ack {
+        bench.begin(&what, &context);
+        let _ = hold.0.lock().unwrap().recv();
+        bench.end(&what);
+        Ack::dead_letter("too late")
+    }
+}
+
+/// The outcome of a handler that was abandoned says nothing any more, whenever it comes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn what_an_abandoned_handler_returns_later_moves_and_settles_nothing() {
+    let (bench, broker) = (Bench::new(), Memory::private());
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let holds = holds::Holds(std::sync::Arc::new(std::sync::Mutex::new(released)));
+    let short = Duration::from_millis(100);
+    let app = app(&bench, &broker).state(holds).drain_timeout(short).grace(short);
+    let running = app.consumer::<holds::refuses>().start().await.unwrap();
+    put(&broker, "refuses", "a");
+    bench.begun(1).await;
+    let drained = running.close().await;
+    assert_eq!((drained.finished, drained.totals.returned.abandoned), (false, 1));
+    release.send(()).unwrap();
+    while bench.ended().is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!((broker.ready("refuses"), broker.depth("refuses.dlq")), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]

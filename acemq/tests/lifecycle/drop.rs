@@ -117,6 +117,7 @@ fn a_publish_from_a_thread_without_a_runtime_is_a_publish() {
     bench.go(1);
     let sent = std::thread::spawn(move || futures_executor(publisher.to_queue("works").send_raw("text/plain", "a")));
     sent.join().unwrap().unwrap();
+    runtime.block_on(bench.begun(1));
     runtime.block_on(running.settled());
     assert_eq!(runtime.block_on(running.close()).totals.acked, 1);
 }

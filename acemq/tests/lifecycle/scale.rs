@@ -1,9 +1,12 @@
 //! Many consumers and many handlers; times by the clock on the wall.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Arc, Condvar, Mutex},
+    time::{Duration, Instant},
+};
 
 use acemq::{
-    App, RetryPolicy,
+    App, RetryPolicy, State, Text, consumer,
     handler::Ack,
     registry::{Consumer, ConsumerSpec, Location, QueueKind, Registration},
     transport::memory::Memory,
@@ -86,4 +89,34 @@ async fn a_thousand_handlers_that_end_at_once_drain_within_fifty_milliseconds() 
     assert!(took < Duration::from_millis(50), "{took:?}");
     assert_eq!((drained.finished, drained.totals.acked), (true, 1_000));
     let _ = running.close().await;
+}
+
+/// Holds its thread until as many run at once as the consumer allows.
+#[consumer(queue = "blocks", declare = quorum, prefetch = 64, blocking)]
+fn blocks(_: Text, State(crowd): State<Arc<Crowd>>) -> Result<(), String> {
+    let mut count = crowd.count.lock().unwrap();
+    *count += 1;
+    crowd.changed.notify_all();
+    let all = |count: &mut usize| *count < 64;
+    let (_count, waited) = crowd.changed.wait_timeout_while(count, Duration::from_secs(60), all).unwrap();
+    if waited.timed_out() { Err("the others did not come".to_owned()) } else { Ok(()) }
+}
+
+#[derive(Default)]
+struct Crowd {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_many_blocking_handlers_run_at_once_as_the_consumer_allows_whatever_the_number_of_processors() {
+    let broker = Memory::private();
+    let app = App::new().transport(broker.clone()).state(Arc::new(Crowd::default()));
+    let running = app.consumer::<blocks>().start().await.unwrap();
+    for _ in 0..64 {
+        put(&broker, "blocks", "a");
+    }
+    broker.wait_until(|view| view.depth("blocks") == 0).await;
+    running.settled().await;
+    assert_eq!(running.close().await.totals.acked, 64);
 }

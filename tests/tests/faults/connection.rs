@@ -141,6 +141,11 @@ async fn after_a_hundred_flaps_the_broker_sees_exactly_the_consumers_and_connect
         assert_eq!((view.consumers("short"), view.consumers("long"), view.connections()), (1, 1, 2));
         assert_eq!(view.tags("short"), ["faults::consumers::short@short"]);
     });
+    // After a life of two minutes a loss is met with a try at once again.
+    let cut = Instant::now();
+    scene.broker.cut();
+    scene.broker.wait_until(|view| view.connections() == 2 && view.consumers("short") == 1).await;
+    assert!(cut.elapsed() < Duration::from_millis(100), "{:?}", cut.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,9 +186,12 @@ async fn without_a_connection_a_publish_is_refused_and_nothing_was_sent() {
     let scene = Scene::start(app(&script).consumer::<consumers::short>()).await;
     scene.broker.refuse_connections(true);
     scene.broker.cut();
+    let health = scene.running.health().await;
+    assert_eq!((health.publishing.open, health.publishing.status), (false, Status::Degraded), "seen at once");
     tokio::time::sleep(Duration::from_secs(1)).await;
     let refused = scene.running.publisher().to_queue("short").send("a").await;
     assert!(matches!(refused, Err(SendError::Refused { .. })), "{refused:?}");
+    assert_eq!(scene.broker.depth("short"), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -224,6 +232,18 @@ async fn a_lost_connection_ends_every_publish_that_waits_as_unknown_and_none_as_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_publish_that_the_broker_does_not_take_is_an_error_and_no_receipt() {
+    let script = Script::accepts();
+    let scene = Scene::start(app(&script).consumer::<consumers::short>()).await;
+    scene.broker.nack_next(1);
+    let nacked = scene.running.publisher().to_queue("short").send("a").await;
+    assert_eq!(nacked, Err(SendError::Failed(PublishError::Nacked)));
+    scene.running.publisher().to_queue("short").send("b").await.unwrap();
+    script.called(1, LATEST).await;
+    assert_eq!(script.calls().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn permits_come_back_from_publishes_that_were_abandoned_or_never_answered() {
     let script = Script::accepts();
     let scene = Scene::start(app(&script).consumer::<consumers::short>()).await;
@@ -236,6 +256,8 @@ async fn permits_come_back_from_publishes_that_were_abandoned_or_never_answered(
         })
         .collect();
     script.called(1_000, LATEST).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(script.calls().len(), 1_000, "more are outstanding than there are permits");
     // A third is not awaited any more, the rest ends with the time for a confirm.
     waiting.iter().take(1_000).for_each(tokio::task::JoinHandle::abort);
     for publish in waiting.into_iter().skip(1_000) {

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use acemq::{
     Ack,
-    envelope::Table,
+    envelope::{Table, Value},
     health::Status,
     idempotency::{Claim, ClaimStore, Fenced, StoreError, Token},
-    topology::Declaration,
+    topology::{DEAD_LETTER_EXCHANGE, Declaration},
     transport::memory::Memory,
 };
 use futures_util::{FutureExt, future::BoxFuture};
@@ -228,6 +228,83 @@ async fn a_close_in_the_middle_of_an_outage_ends_in_time() {
     scene.broker.cut();
     tokio::time::sleep(Duration::from_mins(3)).await;
     let began = Instant::now();
+    let handle = scene.running.handle();
     assert!(scene.running.close().await.finished);
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    let health = handle.health().await;
+    assert_eq!((health.consuming.open, health.publishing.open, health.status), (false, false, Status::Down));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_is_gone_when_the_broker_is_back_is_declared_again_and_consumed() {
+    let script = Script::accepts();
+    let scene = Scene::start(app(&script).consumer::<consumers::short>()).await;
+    let before = scene.broker.declarations();
+    scene.broker.refuse_connections(true);
+    scene.broker.cut();
+    for queue in ["short", "short.dlq", "short.parked"] {
+        scene.broker.delete_queue(queue);
+    }
+    scene.broker.delete_exchange("acemq.dlx");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    scene.broker.refuse_connections(false);
+    let there = scene.broker.wait_until(|view| view.consumers("short") == 1);
+    tokio::time::timeout(Duration::from_secs(31), there).await.unwrap();
+    assert_eq!(scene.broker.declarations(), before);
+    scene.put("short", "a");
+    script.called(1, LATEST).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_in_the_consumer_keeps_no_slot_from_others_and_a_place_of_the_prefetch_for_its_time_at_most() {
+    let script = Script::new(async |call, _| match call.body.as_str() {
+        "bad" => Err("no".to_owned()),
+        _ => Ok(Ack::accept()),
+    });
+    let scene = Scene::start(app(&script).consumer::<consumers::narrow>()).await;
+    let began = Instant::now();
+    for body in ["bad", "bad", "good"] {
+        scene.put("narrow", body);
+    }
+    script.called(3, LATEST).await;
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    let health = scene.running.health().await;
+    assert_eq!((health.consumers[0].present.waiting, health.status), (2, Status::Up));
+    // With a third one the prefetch is full of waits.
+    for body in ["bad", "good"] {
+        scene.put("narrow", body);
+    }
+    script.called(4, LATEST).await;
+    tokio::time::sleep(Duration::from_secs(19)).await;
+    assert_eq!(script.calls().len(), 4);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(script.calls().iter().filter(|call| call.body == "good").count() == 2, "{:?}", script.calls());
+}
+
+/// Three processes die with five messages in hand, of a queue whose owner allows two returns.
+#[tokio::test(start_paused = true)]
+async fn what_the_broker_itself_gives_up_lies_in_the_dead_letter_queue() {
+    let broker = Memory::private();
+    let arguments = [
+        ("x-queue-type", Value::from("quorum")),
+        ("x-delivery-limit", Value::I32(2)),
+        ("x-dead-letter-exchange", Value::from(DEAD_LETTER_EXCHANGE)),
+        ("x-dead-letter-routing-key", Value::from("theirs.dlq")),
+    ];
+    let arguments = arguments.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    broker.declare(&Declaration::Queue { name: "theirs".to_owned(), arguments }).unwrap();
+    let script = Script::new(async |_, _| std::future::pending().await);
+    let scene = Scene::over(&broker, broker.clone(), app(&script).consumer::<consumers::theirs>()).await;
+    for body in ["1", "2", "3", "4", "5"] {
+        scene.put("theirs", body);
+    }
+    for deaths in 1..=3 {
+        script.called(5 * deaths, LATEST).await;
+        broker.cut();
+    }
+    let dead = scene.lying("theirs.dlq", 5).await;
+    let mut bodies: Vec<&[u8]> = dead.iter().map(|message| &*message.body).collect();
+    bodies.sort_unstable();
+    assert_eq!(bodies, [b"1", b"2", b"3", b"4", b"5"]);
+    assert!(dead.iter().all(|message| message.properties.headers.contains_key("x-death")));
 }

@@ -14,6 +14,22 @@ pub(crate) async fn long(raw: Raw, State(script): State<Script>, context: Contex
     script.run(&raw.0, context).await
 }
 
+#[consumer(queue = "long.too", declare = quorum, retry = fixed(4, "1m"))]
+pub(crate) async fn long_too(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
+    script.run(&raw.0, context).await
+}
+
+/// Expects its queue, and its retries wait in a rung.
+#[consumer(queue = "theirs.long", retry = fixed(4, "1m"))]
+pub(crate) async fn theirs_long(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
+    script.run(&raw.0, context).await
+}
+
+#[consumer(queue = "narrow", declare = quorum, prefetch = 3, concurrency = 1, retry = fixed(3, "20s"))]
+pub(crate) async fn narrow(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
+    script.run(&raw.0, context).await
+}
+
 #[consumer(queue = "once", declare = quorum, retry = none)]
 pub(crate) async fn once(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
     script.run(&raw.0, context).await
@@ -59,6 +75,11 @@ pub(crate) async fn framed(raw: Raw, State(script): State<Script>, context: Cont
 
 #[consumer(queue = "alarmed", declare = quorum, retry = none)]
 pub(crate) async fn alarmed(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
+    script.run(&raw.0, context).await
+}
+
+#[consumer(queue = "forbidden", declare = quorum, retry = none)]
+pub(crate) async fn forbidden(raw: Raw, State(script): State<Script>, context: Context) -> Result<Ack, String> {
     script.run(&raw.0, context).await
 }
 

@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use acemq::{Ack, envelope::Value};
+use acemq::{
+    Ack,
+    envelope::{Table, Value},
+    topology::Declaration,
+    transport::memory::Memory,
+};
 use tokio::time::Instant;
 
 use super::{
@@ -171,13 +176,13 @@ async fn the_expiration_of_a_publisher_neither_shortens_a_wait_nor_ends_a_dead_l
 #[tokio::test(start_paused = true)]
 async fn two_queues_with_the_same_waits_never_get_each_others_messages() {
     let script = Script::fails();
-    let scene = Scene::start(app(&script).consumer::<consumers::long>().consumer::<consumers::short>()).await;
+    let scene = Scene::start(app(&script).consumer::<consumers::long>().consumer::<consumers::long_too>()).await;
     scene.put("long", "of long");
-    scene.put("short", "of short");
-    for (queue, body) in [("long.dlq", "of long"), ("short.dlq", "of short")] {
+    scene.put("long.too", "of the other");
+    for (queue, body) in [("long.dlq", "of long"), ("long.too.dlq", "of the other")] {
         assert_eq!(scene.lying(queue, 1).await[0].body, body.as_bytes());
     }
-    assert_eq!(script.calls().len(), 4 + 3);
+    assert_eq!(script.calls().len(), 4 + 4);
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,4 +202,38 @@ async fn a_short_wait_is_not_held_up_by_a_long_one() {
     script.called(4, super::scene::LATEST).await;
     let order: Vec<String> = script.calls().into_iter().map(|call| call.body).collect();
     assert_eq!(order, ["slow", "fast", "fast", "slow"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_in_the_broker_that_ends_while_its_queue_is_gone_loses_nothing() {
+    let script = Script::new(async |call, _| if call.attempt == 1 { Err("no".to_owned()) } else { Ok(Ack::accept()) });
+    let broker = Memory::private();
+    let theirs = Declaration::Queue { name: "theirs.long".to_owned(), arguments: Table::new() };
+    broker.declare(&theirs).unwrap();
+    let scene = Scene::over(&broker, broker.clone(), app(&script).consumer::<consumers::theirs_long>()).await;
+    scene.put("theirs.long", "a");
+    scene.lying("theirs.long.retry.1m", 1).await;
+    broker.delete_queue("theirs.long");
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    assert_eq!((script.calls().len(), broker.view(|view| view.kept("theirs.long.retry.1m"))), (1, 1));
+    broker.declare(&theirs).unwrap();
+    // The consumer binds it again, and the broker tries again every three minutes.
+    script.called(2, Duration::from_mins(4)).await;
+    assert_eq!(script.attempts(), [1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_fails_in_the_middle_of_a_shutdown_is_still_set_aside() {
+    let script = Script::new(async |_, _| {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        Err("it fails".to_owned())
+    });
+    let scene = Scene::start(app(&script).consumer::<consumers::once>()).await;
+    scene.put("once", "a");
+    script.called(1, super::scene::LATEST).await;
+    let drained = scene.running.close().await;
+    assert_eq!((drained.finished, drained.totals.dead_lettered), (true, 1));
+    let dead = scene.broker.messages("once.dlq");
+    assert_eq!(text(&dead[0], "x-acemq-error"), Some("attempts exhausted after 1 delivery: it fails"));
+    assert_eq!(scene.broker.depth("once"), 0);
 }

@@ -12,6 +12,7 @@ use acemq_tests::{
     eventually,
     proxy::Proxy,
     rabbitmq::{Node, Version},
+    unique,
 };
 use lapin::{
     BasicProperties,
@@ -65,6 +66,7 @@ on_both! {
     headers_that_fill_a_frame_and_an_error_of_a_megabyte_still_end_as_a_dead_letter,
     while_an_alarm_lasts_accepted_messages_are_acknowledged_and_failed_ones_held,
     what_waits_in_a_long_queue_stays_out_of_memory,
+    while_the_dead_letter_queue_may_not_be_declared_the_message_stays_in_its_queue,
 }
 
 async fn start(url: &str, app: App) -> Running {
@@ -216,6 +218,41 @@ async fn while_an_alarm_lasts_accepted_messages_are_acknowledged_and_failed_ones
     assert_ne!(running.health().await.status, Status::Down);
     // Afterwards it arrives.
     take_one(&watcher, "alarmed.dlq").await;
+    let _ = running.close().await;
+}
+
+async fn while_the_dead_letter_queue_may_not_be_declared_the_message_stays_in_its_queue(node: &'static Node) {
+    let script = Script::fails();
+    let (user, all) = (unique("user"), ".*");
+    node.add_user(&user, "secret", "/", [all, all, all]).await;
+    let app = app(&script).consumer::<consumers::forbidden>();
+    let running = start(&node.url_for(&user, "secret", "/"), app).await;
+    let client = Client::connect(&node.url()).await;
+    node.permit(&user, "/", ["^$", all, all]).await;
+    client.delete("forbidden.dlq").await;
+    client.send("forbidden", "a").await;
+    // The node takes it back while its move is tried, and then its consumer lacks the queue too.
+    eventually(SOON, "the message in its queue", async || match client.ready("forbidden").await {
+        Some(1) => Ok(()),
+        other => Err(other),
+    })
+    .await;
+    let told = eventually(SOON, "a degraded consumer", async || {
+        let consumer = running.health().await.consumers.remove(0);
+        if consumer.status == Status::Degraded { Ok(consumer.last_error.unwrap_or_default()) } else { Err(consumer) }
+    })
+    .await;
+    assert!(told.contains("`configure`"), "{told}");
+    assert_eq!(client.ready("forbidden.dlq").await, None);
+    node.permit(&user, "/", [all, all, all]).await;
+    let dead =
+        eventually(Duration::from_secs(60), "the dead letter", async || match client.ready("forbidden.dlq").await {
+            Some(1..) => client.get("forbidden.dlq").await.ok_or("none"),
+            _ => Err("none"),
+        })
+        .await;
+    assert_eq!((dead.text(), dead.number_header("x-acemq-attempt")), ("a".to_owned(), Some(1)));
+    assert!(script.attempts().iter().all(|attempt| *attempt == 1), "{:?}", script.attempts());
     let _ = running.close().await;
 }
 

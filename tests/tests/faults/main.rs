@@ -7,4 +7,5 @@ mod hop;
 mod live;
 mod panics;
 mod poison;
+mod refusal;
 mod scene;

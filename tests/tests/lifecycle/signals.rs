@@ -273,7 +273,7 @@ async fn a_blocked_connection_holds_nobody_longer_than_the_deadline() {
     needs!(RabbitMq4);
     let node = Node::start(Version::V4).await;
     let mut bench = Bench::at(&node.url(), &node.url()).await;
-    // One that is handled while the alarm is on: its move is refused, again and again.
+    // One that is accepted before the alarm, and one in the middle of it.
     bench.put("sleeps", "a", "1").await;
     bench.begun("sleeps", "1").await;
     bench.put("queues", "b", "1500").await;

@@ -93,18 +93,19 @@ on_each_rabbitmq! {
         assert_eq!(usize::try_from(ready).unwrap(), routed);
     }
 
-    async fn many_with_one_id_are_told_apart_by_where_they_go(node: &'static Node) {
+    async fn many_with_one_id_or_none_are_told_apart_by_where_they_go(node: &'static Node) {
         let bench = Bench::new(node).await;
         let queue = bench.queue().await;
-        let id = unique("id");
-        let answers = join_all((0..2000).map(|number| {
-            let target = if number % 3 == 0 { "nowhere" } else { &queue };
-            let mut message = message(target, "x");
-            message.properties.message_id = Some(id.clone());
-            bench.publish.publish(message, Lane::Hop)
-        }));
-        for (number, answer) in within(SOON, "all publishes", answers).await.iter().enumerate() {
-            assert_eq!(returned(answer), number % 3 == 0, "{number}");
+        for id in [Some(unique("id")), None] {
+            let answers = join_all((0..2000).map(|number| {
+                let target = if number % 3 == 0 { "nowhere" } else { &queue };
+                let mut message = message(target, "x");
+                message.properties.message_id.clone_from(&id);
+                bench.publish.publish(message, Lane::Hop)
+            }));
+            for (number, answer) in within(SOON, "all publishes", answers).await.iter().enumerate() {
+                assert_eq!(returned(answer), number % 3 == 0, "{number} with {id:?}");
+            }
         }
     }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use super::*;
 use crate::policy::RetryPolicy;
 
+mod ends;
+
 const POLICY: RetryPolicy = RetryPolicy::exponential(3, Duration::from_secs(20), Duration::from_secs(60));
 
 fn rules(claims: bool) -> Rules {
@@ -285,79 +287,57 @@ fn a_copy_that_cannot_be_sent_is_held_for_minutes() {
 }
 
 #[test]
-fn a_shutdown_ends_every_wait_and_gives_the_message_back_as_it_was() {
-    let mut machine = start(false, 1);
-    machine.on(returned(Ack::retry("no")));
-    machine.close();
-    assert_eq!(machine.on(Event::WaitEnded).effect, Effect::Requeue);
-    assert_eq!(settles(&mut machine), Outcome::Requeued);
-
-    let mut machine = start(false, 1);
-    machine.close();
-    assert_eq!(machine.on(returned(Ack::retry("no"))).effect, Effect::Requeue);
-
-    let mut machine = start(false, 1);
-    machine.on(returned(Ack::release()));
-    assert_eq!(machine.on(Event::WaitEnded).effect, Effect::Requeue);
-    assert_eq!(settles(&mut machine), Outcome::Released);
-}
-
-#[test]
-fn a_failure_during_a_shutdown_still_goes_to_its_rung_or_its_dead_letter_queue() {
-    let mut machine = start(false, 2);
-    machine.close();
-    assert_eq!(moved_to(&machine.on(returned(Ack::retry("no")))).0, Target::Rung(Duration::from_secs(40)));
-    let mut machine = start(false, 3);
-    machine.close();
-    assert_eq!(moved_to(&machine.on(returned(Ack::retry("no")))).0, Target::DeadLetter);
-    let step = machine.on(Event::MoveFailed);
-    assert_eq!(step.effect, Effect::Requeue);
-}
-
-#[test]
-fn what_a_handler_returns_after_it_was_told_to_stop_says_nothing_unless_it_accepts() {
-    for ack in [Ack::retry("cancelled"), Ack::dead_letter("cancelled"), Ack::park("cancelled"), Ack::release()] {
-        let mut machine = start(true, 3);
-        machine.cancel();
-        assert_eq!(machine.on(returned(ack)).effect, Effect::Release);
-        assert_eq!(machine.on(Event::Released).effect, Effect::Requeue);
-        assert_eq!(settles(&mut machine), Outcome::Requeued);
-    }
-    let mut machine = start(false, 3);
-    machine.cancel();
-    assert_eq!(machine.on(returned(Ack::accept())).effect, Effect::Ack);
-
-    let mut machine = start(true, 1);
-    assert_eq!(machine.on(Event::Interrupted).effect, Effect::Release);
-    assert_eq!(machine.on(Event::Released).effect, Effect::Requeue);
-}
-
-#[test]
-fn nothing_is_copied_or_settled_once_the_channel_is_gone() {
-    for ack in [Ack::accept(), Ack::retry("no"), Ack::dead_letter("no"), Ack::release()] {
-        let mut machine = start(false, 2);
-        machine.lose_channel();
-        assert_eq!(machine.on(returned(ack)).effect, Effect::Done(Outcome::Lost));
-    }
-    let mut machine = start(true, 1);
-    machine.lose_channel();
-    assert_eq!(machine.on(returned(Ack::accept())).effect, Effect::Confirm);
-    assert_eq!(machine.on(Event::Confirmed(Some(Fenced::Held))).effect, Effect::Done(Outcome::Lost));
-
-    let mut machine = start(false, 1);
-    machine.on(returned(Ack::retry("no")));
-    machine.lose_channel();
-    assert_eq!(machine.on(Event::WaitEnded).effect, Effect::Done(Outcome::Lost));
-
-    let mut machine = start(false, 1);
-    machine.on(returned(Ack::accept()));
-    assert_eq!(machine.on(Event::Settled(Settled::Gone)).effect, Effect::Done(Outcome::Lost));
-}
-
-#[test]
 fn an_answer_that_nobody_asked_for_gives_the_message_back_once() {
     let mut machine = start(false, 1);
     assert_eq!(machine.on(Event::Moved).effect, Effect::Requeue);
     assert_eq!(settles(&mut machine), Outcome::Requeued);
     assert_eq!(machine.on(Event::Elapsed).effect, Effect::Done(Outcome::Lost));
+}
+
+#[test]
+fn a_copy_in_place_of_a_requeue_is_made_once() {
+    let redeliveries = Redeliveries::Counted(9);
+    let (mut machine, _) = Machine::start(rules(false), Facts { redeliveries, ..facts(2) });
+    machine.on(returned(Ack::release()));
+    let mut step = machine.on(Event::Elapsed);
+    while let Effect::Move(copy) = step.effect {
+        assert_eq!(copy.target, Target::Source);
+        assert!(matches!(machine.on(Event::MoveFailed).effect, Effect::Wait { .. }));
+        step = machine.on(Event::Elapsed);
+    }
+    assert_eq!(step.effect, Effect::Requeue);
+}
+
+#[test]
+fn what_becomes_of_a_delivery_is_told_from_the_end_of_its_handler_on() {
+    let told = |machine: &Machine| {
+        let plan = machine.plan()?;
+        Some((plan.outcome, plan.wait, plan.reason.map(ToString::to_string)))
+    };
+    let (mut machine, _) = Machine::start(rules(true), facts(1));
+    assert_eq!(told(&machine), None);
+    machine.on(Event::Claimed(Claim::Claimed));
+    assert_eq!(told(&machine), None);
+    machine.on(returned(Ack::retry("no")));
+    let retried = Some((Outcome::Retried, Duration::from_secs(20), None));
+    assert_eq!(told(&machine), retried);
+    machine.on(Event::Released);
+    assert_eq!(told(&machine), retried);
+    machine.on(Event::Elapsed);
+    assert_eq!(told(&machine), Some((Outcome::Retried, Duration::ZERO, None)));
+    machine.on(Event::Moved);
+    assert_eq!(told(&machine), Some((Outcome::Retried, Duration::ZERO, None)));
+    settles(&mut machine);
+    assert_eq!(told(&machine), None);
+
+    let mut machine = start(true, 1);
+    machine.on(returned(Ack::accept()));
+    assert_eq!(told(&machine), Some((Outcome::Acked, Duration::ZERO, None)));
+    let mut machine = start(false, 1);
+    machine.on(returned(Ack::release()));
+    assert_eq!(told(&machine).map(|(outcome, ..)| outcome), Some(Outcome::Released));
+    let mut machine = start(false, 1);
+    machine.on(returned(Ack::park("look")));
+    let parked = Some((Outcome::Parked, Duration::ZERO, Some("parked by the handler: look".to_owned())));
+    assert_eq!(told(&machine), parked);
 }
