@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acemq::idempotency::{Claim, ClaimStore, Fenced, StoreError, Token};
+use acemq::idempotency::{Claim, ClaimStore, Fenced, StoreError, Token, sql::SqlStore};
 use acemq_tests::{
     database::{Database, Kind},
     needs,
@@ -128,14 +128,14 @@ async fn a_pool_that_others_hold_is_unreachable_in_time() {
     let refused = store.claim("a", &token, LEASE).await.unwrap_err();
     assert_eq!(refused.to_string(), "the claim store cannot be reached: the database gave no answer within 200ms");
     drop(held);
-    assert_eq!(store.claim("a", &token, LEASE).await, Ok(Claim::Claimed));
+    // With its usual patience, as a busy machine is slow to answer.
+    assert_eq!(SqlStore::sqlite(pool).claim("a", &token, LEASE).await, Ok(Claim::Claimed));
 }
 
 #[tokio::test]
 async fn a_sqlite_that_another_writes_to_is_waited_for_and_then_unreachable() {
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = stores::sqlite(dir.path()).await;
-    let store = store.answer_timeout(Duration::from_secs(1));
     let mut other = sqlx::SqliteConnection::connect_with(&stores::sqlite_options(dir.path())).await.unwrap();
     let writes = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
     let (token, late) = (Token::random(), Token::random());
