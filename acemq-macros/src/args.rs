@@ -47,7 +47,7 @@ const INSIDE_RETRY: &str =
 const INSIDE_IDEMPOTENT: &str =
     "it is a setting of `idempotent`, as in `idempotent(retention = \"1d\", claim = \"5m\")`";
 
-static OPTIONS: Table = Table {
+pub(crate) static OPTIONS: Table = Table {
     of: None,
     known: &[
         Known::new("queue", Shape::Value, r#"queue = "orders.placed""#),
@@ -92,7 +92,7 @@ static OPTIONS: Table = Table {
     positional: 0,
 };
 
-static IDEMPOTENT: Table = Table {
+pub(crate) static IDEMPOTENT: Table = Table {
     of: Some("idempotent"),
     known: &[
         Known::new("retention", Shape::Value, r#"retention = "1d""#),

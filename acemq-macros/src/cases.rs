@@ -150,6 +150,19 @@ fn the_macros_say_what_the_cases_want_and_keep_the_item() {
 }
 
 #[test]
+fn a_body_that_is_being_typed_is_no_mistake_of_the_attribute_and_stays_as_it_is() {
+    let body = "let number = order . ; number . unwrap (";
+    for (attribute, mistakes) in [("queue = \"orders\"", 0), ("qeue = \"orders\"", 1)] {
+        let item = format!("async fn handle(order: Raw) -> Result<(), String> {{ {body} ) }}");
+        let expansion = consumer(attribute.parse().unwrap(), &item.parse().unwrap());
+        assert!(expansion.to_string().contains(body), "{expansion}");
+        let mut found = Vec::new();
+        sentences(expansion, &mut found);
+        assert_eq!(found.len(), mistakes, "{found:?}");
+    }
+}
+
+#[test]
 fn every_case_says_what_it_wants() {
     for (path, text) in cases() {
         assert!(!says(&text).is_empty(), "{}", path.display());

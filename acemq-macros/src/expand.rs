@@ -34,7 +34,10 @@ pub(crate) fn expand(options: &Options, function: &Function, handler: &Handler) 
 
         #(#conditions)*
         #[doc(hidden)]
-        #[allow(non_camel_case_types, dead_code, clippy::exhaustive_structs)]
+        #[allow(
+            non_camel_case_types, dead_code, missing_copy_implementations, missing_debug_implementations,
+            clippy::empty_structs_with_brackets, clippy::exhaustive_structs
+        )]
         #visibility struct #name {}
 
         #(#conditions)*

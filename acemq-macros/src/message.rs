@@ -13,7 +13,7 @@ use crate::{
     values,
 };
 
-static SETTINGS: Table = Table {
+pub(crate) static SETTINGS: Table = Table {
     of: Some("message"),
     known: &[
         Known::new("type", Shape::Value, r#"type = "order.placed""#),

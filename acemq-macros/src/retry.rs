@@ -37,7 +37,7 @@ const WAIT_IN_BROKER_FROM: Known = Known::new("wait_in_broker_from", Shape::Valu
 
 const TRIES: &str = "that is `attempts`, which counts the first delivery too";
 
-static FIXED: Table = Table {
+pub(crate) static FIXED: Table = Table {
     of: Some("fixed"),
     known: &[
         ATTEMPTS,
@@ -59,7 +59,7 @@ static FIXED: Table = Table {
     positional: 2,
 };
 
-static EXPONENTIAL: Table = Table {
+pub(crate) static EXPONENTIAL: Table = Table {
     of: Some("exponential"),
     known: &[
         ATTEMPTS,

@@ -64,6 +64,8 @@ pub mod transport;
 
 // What runs it
 mod app;
+#[cfg(feature = "macros")]
+mod attribute;
 mod drain;
 pub mod engine;
 mod error;
@@ -78,9 +80,9 @@ pub mod __private;
 #[cfg(feature = "actuator")]
 pub mod actuator;
 
-#[cfg(feature = "macros")]
-pub use acemq_macros::{Classify, Message, consumer, consumers};
 pub use app::{App, CRASH_LIMIT, DRAIN_TIMEOUT, GRACE, Handle, OnRefusal, Running, UnknownConsumer, run};
+#[cfg(feature = "macros")]
+pub use attribute::{Classify, Message, consumer, consumers};
 pub use drain::{Drained, WaitAbandoned};
 pub use error::Error;
 pub use handler::{

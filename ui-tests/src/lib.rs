@@ -4,3 +4,7 @@
 //!   compiler says. The test `words` holds the two together; `acemq-macros` reads the same cases without a compiler.
 //! - `tests/pass/{situation}.rs` must compile and register what it has.
 //! - `fixtures/` are whole services: a renamed crate, the strictest lints, another edition, consumers in a dependency.
+
+/// The examples of the page about the attribute, which compile and run.
+#[doc = include_str!("../../docs/attribute.md")]
+mod attribute {}

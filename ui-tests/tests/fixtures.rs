@@ -82,10 +82,15 @@ fn a_dependency_that_nothing_names_is_dropped_and_the_start_says_what_to_write()
     let linking = Linking::prepare();
     let flags = ["-Clto=off"];
     let handlers = linking.library(&flags);
-    let output = linking.program(&flags, &handlers, &[]);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
-    let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(error.contains("there is no consumer") && error.contains("use that_crate as _;"), "{error}");
+    for (more, queues, says) in [
+        (&[] as &[&str], "", "there is no consumer"),
+        (&["--cfg", "own"], "own\n", "`App::expect_consumers(5)`, but the number of consumers is 1 (program::own)"),
+    ] {
+        let output = linking.program(&flags, &handlers, more);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), queues);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(error.contains(says) && error.contains("`use that_crate as _;`"), "{error}");
+    }
 }
 
 fn is_library(file: &str) -> bool {

@@ -18,7 +18,7 @@ use crate::{
     handler::{self, Scope},
     health::{Contributor, HealthContributor},
     idempotency::ClaimStore,
-    registry::{self, Consumer, Registration, RungKind},
+    registry::{self, Consumer, Consumers, Registration, RungKind},
     transport::Transport,
 };
 
@@ -56,6 +56,7 @@ pub struct App {
     transport: Option<Arc<dyn Transport>>,
     scope: Scope,
     consumers: Option<Vec<Registration>>,
+    expected: Option<usize>,
     stores: BTreeMap<&'static str, Arc<dyn ClaimStore>>,
     default_store: Option<Arc<dyn ClaimStore>>,
     rungs: RungKind,
@@ -94,6 +95,7 @@ impl App {
             transport: None,
             scope: Scope::default(),
             consumers: None,
+            expected: None,
             stores: BTreeMap::new(),
             default_store: None,
             rungs: RungKind::default(),
@@ -151,6 +153,22 @@ impl App {
     /// Names a consumer: with the first one named, only named ones run.
     pub fn consumer<C: Consumer>(mut self) -> Self {
         self.consumers.get_or_insert_default().push(C::REGISTRATION);
+        self
+    }
+
+    /// Names the consumers of a service, which is an `impl` with [`consumers`](macro@crate::consumers), as
+    /// [`consumer`](Self::consumer) names one.
+    pub fn consumers<S: Consumers>(mut self) -> Self {
+        self.consumers.get_or_insert_default().extend(S::REGISTRATIONS);
+        self
+    }
+
+    /// Says how many consumers there are. With more or fewer, the application does not start.
+    ///
+    /// Consumers are found by themselves, and so one may be missing without a word: the linker drops a crate that nothing
+    /// names.
+    pub fn expect_consumers(mut self, number: usize) -> Self {
+        self.expected = Some(number);
         self
     }
 

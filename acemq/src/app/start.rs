@@ -16,7 +16,6 @@ use super::{
 use crate::{
     Error, Publisher,
     engine::{Claims, Consumer, Life, Link, Parts, Phase, Refusal},
-    health,
     idempotency::{ClaimStore, MemoryStore},
     policy::{Place, render},
     registry::{Registration, RungKind},
@@ -27,17 +26,10 @@ use crate::{
 
 pub(super) async fn start(mut app: App) -> Result<Running, Error> {
     let registrations = app.registrations();
-    let mut problems = validate::problems(&registrations, &app.scope);
+    let mut problems = validate::problems(&app, &registrations);
     let claims = claims(&app, &registrations, &mut problems);
     if !problems.is_empty() {
         return Err(Error::Config(problems));
-    }
-    for (at, contributor) in app.contributors.iter().enumerate() {
-        let name = contributor.name;
-        let taken = name == health::CONNECTION || name == health::SHUTDOWN || name.starts_with(health::CONSUMER);
-        if taken || app.contributors.iter().take(at).any(|other| other.name == name) {
-            return Err(Error::Config(vec![format!("a part of the health is named `{name}`, and so is another one")]));
-        }
     }
     #[cfg(feature = "actuator")]
     let actuator = std::mem::take(&mut app.actuator).bind()?;
