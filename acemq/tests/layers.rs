@@ -9,7 +9,7 @@ use std::{
 };
 
 /// The layer of each module, the most exact name first.
-const LAYERS: [(&str, u8); 27] = [
+const LAYERS: [(&str, u8); 28] = [
     ("transport::memory", 4),
     ("transport::rabbitmq", 4),
     ("idempotency::memory", 4),
@@ -31,6 +31,7 @@ const LAYERS: [(&str, u8); 27] = [
     ("error", 5),
     ("testing", 5),
     ("actuator", 5),
+    ("attribute", 5),
     ("__private", 5),
     // What the root re-exports and a lower layer might be tempted to take from there.
     ("App", 5),

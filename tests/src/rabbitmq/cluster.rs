@@ -12,6 +12,10 @@ use crate::wait::eventually;
 /// How long the nodes may take to find each other.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// What a quorum queue dead-letters, it sends again after so many milliseconds without a confirm, as of a queue whose node
+/// was killed; three minutes unless set.
+const SENT_AGAIN_AFTER: u64 = 5_000;
+
 /// Private RabbitMQ nodes that form one cluster.
 #[derive(Debug)]
 pub struct Cluster {
@@ -27,6 +31,9 @@ impl Cluster {
             .iter()
             .map(|name| {
                 let mut builder = Node::builder(version).member(name, mapper.clone());
+                builder = builder.advanced(&format!(
+                    "[{{rabbit, [{{dead_letter_worker_publisher_confirm_timeout, {SENT_AGAIN_AFTER}}}]}}].\n"
+                ));
                 builder = builder.conf("cluster_formation.peer_discovery_backend = classic_config");
                 for (index, peer) in names.iter().enumerate() {
                     builder = builder
@@ -54,11 +61,11 @@ impl Cluster {
         &self.nodes
     }
 
-    /// The node that leads the quorum queue `queue` of the vhost `/`.
+    /// The node that leads the quorum queue `queue` of the vhost `/`, or that has the classic one.
     pub async fn leader_of(&self, queue: &str) -> &Node {
         let expression = format!(
             "{{ok, Q}} = rabbit_amqqueue:lookup({{resource, <<\"/\">>, queue, {}}}), \
-             {{_, Leader}} = amqqueue:get_pid(Q), Leader",
+             case amqqueue:get_pid(Q) of {{_, Leader}} -> Leader; Pid -> node(Pid) end",
             quoted(queue)
         );
         let leader = eventually(PATIENCE, &format!("a leader of {queue}"), async || {

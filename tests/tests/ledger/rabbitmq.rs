@@ -11,6 +11,7 @@ use acemq::transport::{
 };
 use acemq_tests::{
     amqp::{Client, Received},
+    eventually,
     proxy::{Direction, End, Proxy},
     rabbitmq::{Cluster, Node, Version},
 };
@@ -47,7 +48,11 @@ impl<'a> Broker<'a> {
 
     /// Starts an application that declares everything, and closes it again.
     pub(crate) async fn declare_all(&self) {
-        let running = trial::app(self, &Book::new(0), &Store::default()).start().await.unwrap();
+        // A broker that has just started may need longer than the time-outs of a run allow.
+        let running = eventually(Duration::from_mins(2), "a start", async || {
+            trial::app(self, &Book::new(0), &Store::default()).start().await.map_err(|error| error.to_string())
+        })
+        .await;
         let _ = running.close().await;
     }
 

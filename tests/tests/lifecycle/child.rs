@@ -168,6 +168,10 @@ fn alive() -> (Vec<String>, usize) {
 fn leaves_nothing_behind() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
+        // A thread has the name of its parent at first.
+        while alive().0.iter().filter(|name| *name == "tokio-rt-worker").count() < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         let before = (alive(), tokio::runtime::Handle::current().metrics().num_alive_tasks());
         for round in 0..3 {
             let running = App::from_env().unwrap().actuator("127.0.0.1:0").consumer::<counts>().start().await.unwrap();
@@ -191,7 +195,7 @@ fn leaves_nothing_behind() {
                     break;
                 }
                 let took = started.elapsed();
-                assert!(took < Duration::from_secs(3), "round {round}: {now:?} after {took:?}; before: {before:?}");
+                assert!(took < Duration::from_secs(20), "round {round}: {now:?} after {took:?}; before: {before:?}");
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             println!("\nround {round}: nothing left after {:?}", started.elapsed());
