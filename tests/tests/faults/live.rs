@@ -22,7 +22,7 @@ use tokio::sync::OnceCell;
 
 use super::{consumers, scene::Script};
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 /// A node that takes a delivery back after a second, and on which each test has the queues of one consumer.
 async fn node(version: Version) -> &'static Node {

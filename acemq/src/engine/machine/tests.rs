@@ -300,7 +300,8 @@ fn a_copy_in_place_of_a_requeue_is_made_once() {
     let (mut machine, _) = Machine::start(rules(false), Facts { redeliveries, ..facts(2) });
     machine.on(returned(Ack::release()));
     let mut step = machine.on(Event::Elapsed);
-    while let Effect::Move(copy) = step.effect {
+    for _ in 0..=MOVE_TRIES {
+        let Effect::Move(copy) = step.effect else { panic!("no copy: {step:?}") };
         assert_eq!(copy.target, Target::Source);
         assert!(matches!(machine.on(Event::MoveFailed).effect, Effect::Wait { .. }));
         step = machine.on(Event::Elapsed);
