@@ -16,7 +16,7 @@ use std::{
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use tokio::time::Instant;
 
-use self::shard::{Room, Shard, Span};
+use self::shard::{Mark, Room, Shard, Span};
 use super::{Claim, ClaimStore, Fenced, StoreError, Token, key::fit, store::long_enough};
 
 /// How many locks the entries are spread over.
@@ -36,7 +36,7 @@ const CAP: usize = 100_000;
 /// Time is tokio's, so that a test may pause it.
 pub struct MemoryStore {
     shards: Box<[Mutex<Shard>; SHARDS]>,
-    hasher: RandomState,
+    hashers: [RandomState; 2],
     room: Room,
     start: Instant,
     forgets: bool,
@@ -50,12 +50,12 @@ impl MemoryStore {
         Self::with_cap(CAP)
     }
 
-    /// A store for `cap` entries; each takes some 150 bytes and its key.
+    /// A store for `cap` entries; each takes some 80 bytes, however long its key is.
     #[must_use]
     pub fn with_cap(cap: usize) -> Self {
         Self {
             shards: Box::new(std::array::from_fn(|_| Mutex::default())),
-            hasher: RandomState::new(),
+            hashers: [RandomState::new(), RandomState::new()],
             room: Room { cap, taken: AtomicUsize::new(0) },
             start: Instant::now(),
             forgets: true,
@@ -84,16 +84,15 @@ impl MemoryStore {
 
     fn try_claim(&self, key: &str, token: &Token, lease: Duration) -> Result<Claim, StoreError> {
         long_enough("lease", lease)?;
-        let key = fit(key);
-        let hash = self.hasher.hash_one(&*key);
+        let mark = self.mark(key);
         loop {
             let lease = self.span(lease);
-            let answer = self.shard(hash).claim((hash, &key), token.id(), lease, &self.room);
+            let answer = self.shard(mark.hash).claim(mark, token.id(), lease, &self.room);
             if let Ok(claim) = answer {
                 return Ok(claim);
             }
             // Others may take the room that this makes; each turn that finds none has seen the store full of claims.
-            if !self.make_room(hash, lease.now) {
+            if !self.make_room(mark.hash, lease.now) {
                 return Err(StoreError::Full { cap: self.room.cap });
             }
         }
@@ -120,10 +119,15 @@ impl MemoryStore {
         forgot
     }
 
-    fn fenced(&self, key: &str, change: impl FnOnce(&mut Shard, (u64, &str)) -> Fenced) -> Fenced {
+    fn mark(&self, key: &str) -> Mark {
         let key = fit(key);
-        let hash = self.hasher.hash_one(&*key);
-        change(&mut self.shard(hash), (hash, &key))
+        let [hash, check] = self.hashers.each_ref().map(|hasher| hasher.hash_one(&*key));
+        Mark { hash, check }
+    }
+
+    fn fenced(&self, key: &str, change: impl FnOnce(&mut Shard, Mark) -> Fenced) -> Fenced {
+        let mark = self.mark(key);
+        change(&mut self.shard(mark.hash), mark)
     }
 
     fn span(&self, ahead: Duration) -> Span {
@@ -180,7 +184,7 @@ impl ClaimStore for MemoryStore {
         async move {
             long_enough("retention", retention)?;
             let to = self.span(retention);
-            Ok(self.fenced(key, |shard, key| shard.confirm(key, token.id(), to)))
+            Ok(self.fenced(key, |shard, mark| shard.confirm(mark, token.id(), to)))
         }
         .boxed()
     }
@@ -194,13 +198,13 @@ impl ClaimStore for MemoryStore {
         async move {
             long_enough("lease", lease)?;
             let lease = self.span(lease);
-            Ok(self.fenced(key, |shard, key| shard.renew(key, token.id(), lease)))
+            Ok(self.fenced(key, |shard, mark| shard.renew(mark, token.id(), lease)))
         }
         .boxed()
     }
 
     fn release<'a>(&'a self, key: &'a str, token: &'a Token) -> BoxFuture<'a, Result<Fenced, StoreError>> {
-        async move { Ok(self.fenced(key, |shard, key| shard.release(key, token.id(), &self.room))) }.boxed()
+        async move { Ok(self.fenced(key, |shard, mark| shard.release(mark, token.id(), &self.room))) }.boxed()
     }
 
     fn purge(&self, most: usize) -> BoxFuture<'_, Result<usize, StoreError>> {

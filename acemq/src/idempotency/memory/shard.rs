@@ -52,10 +52,19 @@ enum State {
     Confirmed,
 }
 
+/// What stands for a key: 128 bits of two hashes that nobody outside can foresee.
+///
+/// Two of a million keys have the same with a probability of one in 10²⁶, far below that of a memory that forgets; without
+/// the keys themselves an entry is small, and finding one touches nothing but its slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) hash: u64,
+    pub(super) check: u64,
+}
+
 #[derive(Debug)]
 struct Slot {
-    key: Box<str>,
-    hash: u64,
+    mark: Mark,
     token: Uuid,
     ends: u64,
     /// Counts the changes of `ends`: a [`Due`] of an earlier one means nothing any more.
@@ -64,29 +73,37 @@ struct Slot {
 }
 
 /// The entries whose keys have the same few bits in their hashes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Shard {
     table: HashTable<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    leases: Timers,
     retentions: Timers,
+    /// No lease ends before this; so nobody looks through the slots for one without need.
+    leases_last_until: u64,
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        Self {
+            table: HashTable::default(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            retentions: Timers::default(),
+            leases_last_until: u64::MAX,
+        }
+    }
 }
 
 impl Shard {
-    pub(super) fn claim(
-        &mut self,
-        (hash, key): (u64, &str),
-        token: Uuid,
-        lease: Span,
-        room: &Room,
-    ) -> Result<Claim, NoRoom> {
-        self.tidy(lease.now, room);
-        let Some((index, slot)) = self.find(hash, key) else {
+    pub(super) fn claim(&mut self, mark: Mark, token: Uuid, lease: Span, room: &Room) -> Result<Claim, NoRoom> {
+        // A claim whose lease has ended stays: until somebody takes it over its holder may still confirm it.
+        self.end_retentions(lease.now, SWEPT, SWEPT, room);
+        let Some((index, slot)) = self.find(mark) else {
             if !room.take() {
                 return Err(NoRoom);
             }
-            self.insert(hash, key, token, lease);
+            self.insert(mark, token, lease);
             return Ok(Claim::Claimed);
         };
         if slot.ends > lease.now {
@@ -102,8 +119,8 @@ impl Shard {
         Ok(Claim::Claimed)
     }
 
-    pub(super) fn confirm(&mut self, (hash, key): (u64, &str), token: Uuid, to: Span) -> Fenced {
-        match self.find(hash, key) {
+    pub(super) fn confirm(&mut self, mark: Mark, token: Uuid, to: Span) -> Fenced {
+        match self.find(mark) {
             Some((index, slot)) if slot.token == token => {
                 self.set(index, State::Confirmed, to);
                 Fenced::Held
@@ -112,8 +129,8 @@ impl Shard {
         }
     }
 
-    pub(super) fn renew(&mut self, (hash, key): (u64, &str), token: Uuid, lease: Span) -> Fenced {
-        match self.find(hash, key) {
+    pub(super) fn renew(&mut self, mark: Mark, token: Uuid, lease: Span) -> Fenced {
+        match self.find(mark) {
             Some((index, slot)) if slot.token == token && slot.state == State::Claimed => {
                 self.set(index, State::Claimed, lease);
                 Fenced::Held
@@ -122,8 +139,8 @@ impl Shard {
         }
     }
 
-    pub(super) fn release(&mut self, (hash, key): (u64, &str), token: Uuid, room: &Room) -> Fenced {
-        match self.find(hash, key) {
+    pub(super) fn release(&mut self, mark: Mark, token: Uuid, room: &Room) -> Fenced {
+        match self.find(mark) {
             Some((index, slot)) if slot.token == token && slot.state == State::Claimed => {
                 self.remove(index, room);
                 Fenced::Held
@@ -134,20 +151,46 @@ impl Shard {
 
     /// Removes up to `most` entries whose time has ended.
     pub(super) fn purge(&mut self, now: u64, most: usize, room: &Room) -> usize {
-        let mut removed = 0;
-        for claims in [true, false] {
-            let mut timers = std::mem::take(self.timers(claims));
-            timers.sweep(usize::MAX, |due| match self.current(due) {
-                None => Fate::Remove,
-                Some(_) if due.at <= now && removed < most => {
-                    self.remove(due.slot, room);
-                    removed += 1;
-                    Fate::Remove
-                }
-                Some(_) => Fate::Keep,
-            });
-            *self.timers(claims) = timers;
+        let removed = self.end_retentions(now, usize::MAX, most, room);
+        removed + self.end_leases(now, most - removed, room)
+    }
+
+    fn end_leases(&mut self, now: u64, most: usize, room: &Room) -> usize {
+        if self.leases_last_until > now {
+            return 0;
         }
+        let mut removed = 0;
+        let mut last_until = u64::MAX;
+        for index in 0..u32::try_from(self.slots.len()).unwrap_or(u32::MAX) {
+            let ends = match slot(&mut self.slots, index) {
+                Some(Slot { state: State::Claimed, ends, .. }) => *ends,
+                _ => continue,
+            };
+            if ends <= now && removed < most {
+                self.remove(index, room);
+                removed += 1;
+            } else {
+                last_until = last_until.min(ends);
+            }
+        }
+        self.leases_last_until = last_until;
+        removed
+    }
+
+    /// Looks at no more than `looks` ends, and removes no more than `most` entries.
+    fn end_retentions(&mut self, now: u64, looks: usize, most: usize, room: &Room) -> usize {
+        let mut removed = 0;
+        let mut retentions = std::mem::take(&mut self.retentions);
+        retentions.sweep(looks, |due| match self.current(due) {
+            None => Fate::Remove,
+            Some(_) if due.at <= now && removed < most => {
+                self.remove(due.slot, room);
+                removed += 1;
+                Fate::Remove
+            }
+            Some(_) => Fate::Keep,
+        });
+        self.retentions = retentions;
         removed
     }
 
@@ -162,44 +205,13 @@ impl Shard {
         false
     }
 
-    /// Removes what has become meaningless, a little at a time.
-    ///
-    /// A claim whose lease has ended stays: until somebody takes it over its holder may still confirm it.
-    fn tidy(&mut self, now: u64, room: &Room) {
-        let mut leases = std::mem::take(&mut self.leases);
-        leases.sweep(SWEPT, |due| match self.current(due) {
-            None => Fate::Remove,
-            Some(_) => Fate::Keep,
-        });
-        // Releases and renewals leave their ends behind; a claim that stays at the front of the queue must not pile them up.
-        if leases.len() > 64 + 2 * self.table.len() {
-            leases.retain(|due| self.current(*due).is_some());
-        }
-        self.leases = leases;
-
-        let mut retentions = std::mem::take(&mut self.retentions);
-        retentions.sweep(SWEPT, |due| match self.current(due) {
-            None => Fate::Remove,
-            Some(_) if due.at <= now => {
-                self.remove(due.slot, room);
-                Fate::Remove
-            }
-            Some(_) => Fate::Keep,
-        });
-        self.retentions = retentions;
-    }
-
     #[cfg(test)]
     pub(super) fn ends(&self) -> usize {
-        self.leases.len() + self.retentions.len()
+        self.retentions.len()
     }
 
-    fn timers(&mut self, claims: bool) -> &mut Timers {
-        if claims { &mut self.leases } else { &mut self.retentions }
-    }
-
-    fn find(&mut self, hash: u64, key: &str) -> Option<(u32, &mut Slot)> {
-        let index = *self.table.find(hash, |index| is(&self.slots, *index, hash, key))?;
+    fn find(&mut self, mark: Mark) -> Option<(u32, &mut Slot)> {
+        let index = *self.table.find(mark.hash, |index| is(&self.slots, *index, mark))?;
         Some((index, slot(&mut self.slots, index)?))
     }
 
@@ -210,19 +222,18 @@ impl Shard {
             .filter(|slot| slot.generation == due.generation && slot.state != State::Free)
     }
 
-    fn insert(&mut self, hash: u64, key: &str, token: Uuid, lease: Span) {
+    fn insert(&mut self, mark: Mark, token: Uuid, lease: Span) {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { key: Box::default(), hash: 0, token, ends: 0, generation: 0, state: State::Free });
+            self.slots.push(Slot { mark, token, ends: 0, generation: 0, state: State::Free });
             // A shard of four thousand million entries does not fit into memory.
             u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
         });
         if let Some(slot) = slot(&mut self.slots, index) {
-            slot.key = Box::from(key);
-            slot.hash = hash;
+            slot.mark = mark;
             slot.token = token;
         }
         let slots = &self.slots;
-        self.table.insert_unique(hash, index, |index| hash_of(slots, *index));
+        self.table.insert_unique(mark.hash, index, |index| hash_of(slots, *index));
         self.set(index, State::Claimed, lease);
     }
 
@@ -234,7 +245,10 @@ impl Shard {
         slot.ends = span.end();
         slot.generation = slot.generation.wrapping_add(1);
         let due = Due { at: slot.ends, slot: index, generation: slot.generation };
-        self.timers(state == State::Claimed).push(span.ahead, due);
+        match state {
+            State::Confirmed => self.retentions.push(span.ahead, due),
+            State::Claimed | State::Free => self.leases_last_until = self.leases_last_until.min(due.at),
+        }
     }
 
     fn remove(&mut self, index: u32, room: &Room) {
@@ -243,8 +257,7 @@ impl Shard {
         };
         slot.state = State::Free;
         slot.generation = slot.generation.wrapping_add(1);
-        slot.key = Box::default();
-        if let Ok(entry) = self.table.find_entry(slot.hash, |other| *other == index) {
+        if let Ok(entry) = self.table.find_entry(slot.mark.hash, |other| *other == index) {
             entry.remove();
         }
         self.free.push(index);
@@ -256,13 +269,10 @@ fn slot(slots: &mut [Slot], index: u32) -> Option<&mut Slot> {
     slots.get_mut(usize::try_from(index).ok()?)
 }
 
-fn is(slots: &[Slot], index: u32, hash: u64, key: &str) -> bool {
-    usize::try_from(index)
-        .ok()
-        .and_then(|index| slots.get(index))
-        .is_some_and(|slot| slot.hash == hash && *slot.key == *key)
+fn is(slots: &[Slot], index: u32, mark: Mark) -> bool {
+    usize::try_from(index).ok().and_then(|index| slots.get(index)).is_some_and(|slot| slot.mark == mark)
 }
 
 fn hash_of(slots: &[Slot], index: u32) -> u64 {
-    usize::try_from(index).ok().and_then(|index| slots.get(index)).map_or(0, |slot| slot.hash)
+    usize::try_from(index).ok().and_then(|index| slots.get(index)).map_or(0, |slot| slot.mark.hash)
 }

@@ -18,7 +18,7 @@ pub(super) enum Fate {
     Keep,
 }
 
-/// The ends of one kind (leases or retentions), each in the order in which they come.
+/// The ends of retentions, in the order in which they come.
 ///
 /// Ends that lie equally far ahead when they are set come in the order in which they were set, so a queue per distance
 /// needs no sorting. A service has few distances; whatever else it asks for goes to a heap.
@@ -84,14 +84,8 @@ impl Timers {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.others.len() + self.queues.iter().map(|q| q.dues.len()).sum::<usize>()
-    }
-
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(&Due) -> bool) {
-        for queue in &mut self.queues {
-            queue.dues.retain(&mut keep);
-        }
-        self.others.retain(|Reverse(due)| keep(due));
     }
 }
