@@ -81,19 +81,22 @@ async fn main() -> Result<acemq::Drained, Box<dyn std::error::Error>> {
 
 /// Waits until one more message has come to its end, and says to which.
 async fn outcome(running: &Running, before: Totals) -> String {
-    loop {
-        let now = running.totals();
-        let retries = match now.retried - before.retried {
-            0 => String::new(),
-            retries => format!(" after {retries} retries"),
-        };
-        if now.acked > before.acked {
-            return format!("handled{retries}");
-        } else if now.rejected + now.dead_lettered > before.rejected + before.dead_lettered {
-            return format!("dead-lettered{retries}, with the reason in its header");
-        } else if now.parked > before.parked {
-            return "parked as it came: it cannot be read".to_owned();
-        }
+    let ended = |totals: Totals| totals.acked + totals.rejected + totals.dead_lettered + totals.parked;
+    while ended(running.totals()) == ended(before) {
         tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // A copy may come to its end before the original that it replaces is settled.
+    running.settled().await;
+    let now = running.totals();
+    let retries = match now.retried - before.retried {
+        0 => String::new(),
+        retries => format!(" after {retries} retries"),
+    };
+    if now.acked > before.acked {
+        format!("handled{retries}")
+    } else if now.parked > before.parked {
+        "parked as it came: it cannot be read".to_owned()
+    } else {
+        format!("dead-lettered{retries}, with the reason in its header")
     }
 }
