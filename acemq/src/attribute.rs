@@ -5,7 +5,7 @@
 /// The function stays what it was: it can be called and tested. Its name also names a type, for
 /// [`App::consumer`](crate::App::consumer).
 ///
-/// The first argument is the message: a type with `serde::Deserialize`, [`Message<T>`](crate::Message), [`Raw`](crate::Raw) or
+/// The first argument is the message: a type with `serde::Deserialize`, [`Message<T>`](struct@crate::Message), [`Raw`](crate::Raw) or
 /// [`Text`](crate::Text). The others are extractors: [`Context`](crate::Context), [`State<T>`](crate::State),
 /// [`Publisher`](crate::Publisher), [`Handle`](crate::Handle), or a type with [`FromContext`](crate::FromContext). It returns
 /// `()`, [`Ack`](crate::Ack), or a `Result` of either, whose error converts into `Box<dyn Error + Send + Sync>`.
