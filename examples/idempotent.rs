@@ -63,7 +63,7 @@ async fn run(file: &std::path::Path) -> Result<Drained, Box<dyn std::error::Erro
     let id = format!("deposit-{}", std::process::id());
     let before = running.totals();
     for time in 1..=3 {
-        println!("published, for the {time}. time");
+        println!("published, copy {time}");
         let message = Deposit { account: "Ada".to_owned(), cents: 500 };
         running.publisher().to_queue("example.deposits").id(&*id).send(&message).await?;
     }
