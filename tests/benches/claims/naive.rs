@@ -2,9 +2,8 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use acemq::idempotency::{Claim, ClaimStore, Fenced, StoreError, Token, sql::SqlStore};
+use acemq::idempotency::{Claim, ClaimStore, Fenced, Token, sql::SqlStore};
 use acemq_tests::database::{Database, Kind};
-use futures_util::{FutureExt, future::BoxFuture};
 use sqlx::{
     AssertSqlSafe, MySqlPool, PgPool, SqlitePool,
     mysql::MySqlPoolOptions,
@@ -18,10 +17,16 @@ const CONNECTIONS: u32 = 10;
 /// Both forms on one table.
 pub(crate) struct Bench {
     /// The naive form, and that of acemq.
-    pub forms: [Arc<dyn ClaimStore>; 2],
+    pub forms: [Arc<Form>; 2],
     pub version: String,
     pool: Pool,
     _server: Keep,
+}
+
+/// What is measured.
+pub(crate) enum Form {
+    Naive(Naive),
+    Acemq(Arc<dyn ClaimStore>),
 }
 
 #[expect(dead_code, reason = "what is kept lives until the end of the measurement")]
@@ -102,12 +107,12 @@ async fn bench(
 ) -> Bench {
     on_pool!(&pool, pool => drop(sqlx::raw_sql(AssertSqlSafe(create)).execute(pool).await.unwrap()));
     let version: String = on_pool!(&pool, pool => sqlx::query_scalar(version).fetch_one(pool).await.unwrap());
-    let naive: Arc<dyn ClaimStore> = Arc::new(Naive { pool: pool.clone(), texts });
-    Bench { forms: [naive, store], version, pool, _server: keep }
+    let naive = Form::Naive(Naive { pool: pool.clone(), texts });
+    Bench { forms: [Arc::new(naive), Arc::new(Form::Acemq(store))], version, pool, _server: keep }
 }
 
 #[derive(Debug)]
-struct Naive {
+pub(crate) struct Naive {
     pool: Pool,
     texts: Texts,
 }
@@ -160,54 +165,38 @@ fn millis(length: Duration) -> i64 {
     i64::try_from(length.as_millis()).unwrap()
 }
 
-impl ClaimStore for Naive {
-    fn claim<'a>(
-        &'a self,
-        key: &'a str,
-        token: &'a Token,
-        lease: Duration,
-    ) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        async move {
-            let text = self.texts.claim;
-            let rows = on_pool!(&self.pool, pool => {
-                let query = sqlx::query(text).bind(key).bind(token.as_str()).bind(millis(lease));
-                query.fetch_all(pool).await.unwrap().len()
-            });
-            Ok(if rows == 1 { Claim::Claimed } else { Claim::InProgress })
+impl Naive {
+    async fn claim(&self, key: &str, token: &Token, lease: Duration) -> Claim {
+        let text = self.texts.claim;
+        let rows = on_pool!(&self.pool, pool => {
+            let query = sqlx::query(text).bind(key).bind(token.as_str()).bind(millis(lease));
+            query.fetch_all(pool).await.unwrap().len()
+        });
+        if rows == 1 { Claim::Claimed } else { Claim::InProgress }
+    }
+
+    async fn confirm(&self, key: &str, token: &Token, retention: Duration) -> Fenced {
+        let text = self.texts.confirm;
+        let rows = on_pool!(&self.pool, pool => {
+            let query = sqlx::query(text).bind(millis(retention)).bind(key).bind(token.as_str());
+            query.execute(pool).await.unwrap().rows_affected()
+        });
+        if rows == 1 { Fenced::Held } else { Fenced::Lost }
+    }
+}
+
+impl Form {
+    pub(crate) async fn claim(&self, key: &str, token: &Token, lease: Duration) -> Claim {
+        match self {
+            Self::Naive(naive) => naive.claim(key, token, lease).await,
+            Self::Acemq(store) => store.claim(key, token, lease).await.unwrap(),
         }
-        .boxed()
     }
 
-    fn confirm<'a>(
-        &'a self,
-        key: &'a str,
-        token: &'a Token,
-        retention: Duration,
-    ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
-        async move {
-            let text = self.texts.confirm;
-            let rows = on_pool!(&self.pool, pool => {
-                let query = sqlx::query(text).bind(millis(retention)).bind(key).bind(token.as_str());
-                query.execute(pool).await.unwrap().rows_affected()
-            });
-            Ok(if rows == 1 { Fenced::Held } else { Fenced::Lost })
+    pub(crate) async fn confirm(&self, key: &str, token: &Token, retention: Duration) -> Fenced {
+        match self {
+            Self::Naive(naive) => naive.confirm(key, token, retention).await,
+            Self::Acemq(store) => store.confirm(key, token, retention).await.unwrap(),
         }
-        .boxed()
-    }
-
-    fn renew<'a>(&'a self, _: &'a str, _: &'a Token, _: Duration) -> BoxFuture<'a, Result<Fenced, StoreError>> {
-        unimplemented!("nothing is renewed here")
-    }
-
-    fn release<'a>(&'a self, _: &'a str, _: &'a Token) -> BoxFuture<'a, Result<Fenced, StoreError>> {
-        unimplemented!("nothing is released here")
-    }
-
-    fn purge(&self, _: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
-        unimplemented!("nothing is purged here")
-    }
-
-    fn check(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        unimplemented!("nothing is checked here")
     }
 }
