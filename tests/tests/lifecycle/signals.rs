@@ -235,7 +235,13 @@ async fn a_confirm_that_never_comes_does_not_hold_the_process_and_the_message_ru
     bench.begun("rejects", "a").await;
     // From here on no answer reaches the program, neither to its publish nor to its farewell.
     proxy.stall(Direction::ToClient);
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    // The copy is on its way once more than heartbeats has gone to the broker.
+    let before = proxy.passed(Direction::ToServer);
+    acemq_tests::eventually(SOON, "the copy", async || match proxy.passed(Direction::ToServer) - before {
+        100.. => Ok(()),
+        little => Err(little),
+    })
+    .await;
     let (code, account, took) = bench.terminate().await;
     assert!(took <= DRAIN + GRACE + SILENCE + SLACK, "{took:?}");
     assert!(account.contains("delivered 1 acked 0 set aside 0"), "an unconfirmed copy counted: {account}");
