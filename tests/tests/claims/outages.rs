@@ -149,3 +149,32 @@ async fn a_sqlite_that_another_writes_to_is_waited_for_and_then_unreachable() {
     assert_eq!(claim, Ok(Claim::Claimed));
     assert_eq!(store.claim("a", &token, LEASE).await, Ok(Claim::Claimed));
 }
+
+/// A disk on which there is no room, as SQLite sees it: no page can be added.
+#[tokio::test]
+async fn a_sqlite_on_a_full_disk_is_unreachable_and_keeps_what_it_has() {
+    let dir = tempfile::tempdir().unwrap();
+    stores::sqlite(dir.path()).await;
+    // A limit of pages is that of a connection, so there is one.
+    let pool = sqlx::sqlite::SqlitePoolOptions::new().max_connections(1);
+    let pool = pool.connect_with(stores::sqlite_options(dir.path())).await.unwrap();
+    let store = SqlStore::sqlite(pool.clone());
+    let (token, other) = (Token::random(), Token::random());
+    assert_eq!(store.claim("kept", &token, LEASE).await, Ok(Claim::Claimed));
+    // Less than there are stands for as many as there are.
+    sqlx::raw_sql("PRAGMA max_page_count = 1").execute(&pool).await.unwrap();
+    let mut taken = 0;
+    let answer = loop {
+        match store.claim(&format!("{taken:0200}"), &token, LEASE).await {
+            Ok(Claim::Claimed) if taken < 10_000 => taken += 1,
+            other => break other,
+        }
+    };
+    unreachable(answer, "a claim on a full disk");
+    assert_eq!(store.claim("kept", &other, LEASE).await, Ok(Claim::InProgress));
+    assert_eq!(store.confirm("kept", &token, DAY).await, Ok(Fenced::Held));
+
+    sqlx::raw_sql("PRAGMA max_page_count = 100000").execute(&pool).await.unwrap();
+    assert_eq!(store.claim(&format!("{taken:0200}"), &other, LEASE).await, Ok(Claim::Claimed));
+    assert_eq!(store.claim("kept", &other, LEASE).await, Ok(Claim::Duplicate));
+}
