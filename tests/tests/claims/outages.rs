@@ -163,10 +163,10 @@ async fn a_sqlite_on_a_full_disk_is_unreachable_and_keeps_what_it_has() {
     assert_eq!(store.claim("kept", &token, LEASE).await, Ok(Claim::Claimed));
     // Less than there are stands for as many as there are.
     sqlx::raw_sql("PRAGMA max_page_count = 1").execute(&pool).await.unwrap();
-    let mut taken = 0;
+    let mut filled = 0;
     let answer = loop {
-        match store.claim(&format!("{taken:0200}"), &token, LEASE).await {
-            Ok(Claim::Claimed) if taken < 10_000 => taken += 1,
+        match store.claim(&format!("{filled:0200}"), &token, LEASE).await {
+            Ok(Claim::Claimed) if filled < 10_000 => filled += 1,
             other => break other,
         }
     };
@@ -175,6 +175,6 @@ async fn a_sqlite_on_a_full_disk_is_unreachable_and_keeps_what_it_has() {
     assert_eq!(store.confirm("kept", &token, DAY).await, Ok(Fenced::Held));
 
     sqlx::raw_sql("PRAGMA max_page_count = 100000").execute(&pool).await.unwrap();
-    assert_eq!(store.claim(&format!("{taken:0200}"), &other, LEASE).await, Ok(Claim::Claimed));
+    assert_eq!(store.claim(&format!("{filled:0200}"), &other, LEASE).await, Ok(Claim::Claimed));
     assert_eq!(store.claim("kept", &other, LEASE).await, Ok(Claim::Duplicate));
 }
