@@ -1,11 +1,13 @@
+mod entry;
 mod shard;
+mod table;
 #[cfg(test)]
 mod tests;
 mod timers;
 
 use std::{
     fmt,
-    hash::{BuildHasher as _, RandomState},
+    hash::{BuildHasher as _, Hasher as _, RandomState},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -16,8 +18,11 @@ use std::{
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use tokio::time::Instant;
 
-use self::shard::{Mark, Room, Shard, Span};
-use super::{Claim, ClaimStore, Fenced, StoreError, Token, key::fit, store::long_enough};
+use self::{
+    entry::Mark,
+    shard::{Room, Shard, Span},
+};
+use super::{Claim, ClaimStore, Fenced, StoreError, Token, store::long_enough};
 
 /// How many locks the entries are spread over.
 const SHARDS: usize = 64;
@@ -36,7 +41,7 @@ const CAP: usize = 100_000;
 /// Time is tokio's, so that a test may pause it.
 pub struct MemoryStore {
     shards: Box<[Mutex<Shard>; SHARDS]>,
-    hashers: [RandomState; 2],
+    hasher: RandomState,
     room: Room,
     start: Instant,
     forgets: bool,
@@ -55,7 +60,7 @@ impl MemoryStore {
     pub fn with_cap(cap: usize) -> Self {
         Self {
             shards: Box::new(std::array::from_fn(|_| Mutex::default())),
-            hashers: [RandomState::new(), RandomState::new()],
+            hasher: RandomState::new(),
             room: Room { cap, taken: AtomicUsize::new(0) },
             start: Instant::now(),
             forgets: true,
@@ -87,7 +92,7 @@ impl MemoryStore {
         let mark = self.mark(key);
         loop {
             let lease = self.span(lease);
-            let answer = self.shard(mark.hash).claim(mark, token.id(), lease, &self.room);
+            let answer = self.shard(mark.hash).claim(mark, token.id().into(), lease, &self.room);
             if let Ok(claim) = answer {
                 return Ok(claim);
             }
@@ -120,9 +125,12 @@ impl MemoryStore {
     }
 
     fn mark(&self, key: &str) -> Mark {
-        let key = fit(key);
-        let [hash, check] = self.hashers.each_ref().map(|hasher| hasher.hash_one(&*key));
-        Mark { hash, check }
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(key.as_bytes());
+        let hash = hasher.finish();
+        // Reading on from where it is: two keys that agree so far still differ inside.
+        hasher.write_u8(0);
+        Mark { hash, check: hasher.finish() }
     }
 
     fn fenced(&self, key: &str, change: impl FnOnce(&mut Shard, Mark) -> Fenced) -> Fenced {
@@ -184,7 +192,7 @@ impl ClaimStore for MemoryStore {
         async move {
             long_enough("retention", retention)?;
             let to = self.span(retention);
-            Ok(self.fenced(key, |shard, mark| shard.confirm(mark, token.id(), to)))
+            Ok(self.fenced(key, |shard, mark| shard.confirm(mark, token.id().into(), to)))
         }
         .boxed()
     }
@@ -198,13 +206,13 @@ impl ClaimStore for MemoryStore {
         async move {
             long_enough("lease", lease)?;
             let lease = self.span(lease);
-            Ok(self.fenced(key, |shard, mark| shard.renew(mark, token.id(), lease)))
+            Ok(self.fenced(key, |shard, mark| shard.renew(mark, token.id().into(), lease)))
         }
         .boxed()
     }
 
     fn release<'a>(&'a self, key: &'a str, token: &'a Token) -> BoxFuture<'a, Result<Fenced, StoreError>> {
-        async move { Ok(self.fenced(key, |shard, mark| shard.release(mark, token.id(), &self.room))) }.boxed()
+        async move { Ok(self.fenced(key, |shard, mark| shard.release(mark, token.id().into(), &self.room))) }.boxed()
     }
 
     fn purge(&self, most: usize) -> BoxFuture<'_, Result<usize, StoreError>> {

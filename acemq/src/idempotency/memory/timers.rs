@@ -3,19 +3,11 @@ use std::{
     collections::{BinaryHeap, VecDeque},
 };
 
-/// When the time of a slot ends, unless the slot has moved on to another generation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// When the retention of an entry ends, unless it has got another end since.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Due {
     pub(super) at: u64,
-    pub(super) slot: u32,
-    pub(super) generation: u32,
-}
-
-/// What is to be done with the earliest [`Due`] of a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    Remove,
-    Keep,
+    pub(super) hash: u64,
 }
 
 /// The ends of retentions, in the order in which they come.
@@ -37,6 +29,9 @@ struct Queue {
 /// How many distances get a queue of their own; each operation looks at the front of all of them.
 const QUEUES: usize = 8;
 
+/// How many ended ones are taken out at once: few enough not to keep anybody waiting.
+const BATCH: usize = 8;
+
 impl Timers {
     pub(super) fn push(&mut self, ahead: u64, due: Due) {
         if let Some(queue) = self.queues.iter_mut().find(|queue| queue.ahead == ahead) {
@@ -48,24 +43,26 @@ impl Timers {
         }
     }
 
-    /// Looks at the earliest of each queue while `judge` removes them, and at no more than `most` in all.
-    pub(super) fn sweep(&mut self, mut most: usize, mut judge: impl FnMut(Due) -> Fate) {
-        for queue in &mut self.queues {
-            while let Some(due) = queue.dues.front() {
-                if most == 0 || judge(*due) == Fate::Keep {
-                    break;
-                }
-                queue.dues.pop_front();
-                most -= 1;
-            }
+    /// Takes out some that have ended, once there is a batch of them.
+    pub(super) fn take_batch(&mut self, now: u64) -> Option<[Due; BATCH]> {
+        let is_over = |due: &Due| due.at <= now;
+        let queue = self.queues.iter_mut().find(|queue| queue.dues.get(BATCH - 1).is_some_and(is_over))?;
+        let mut batch = [Due::default(); BATCH];
+        for (taken, due) in batch.iter_mut().zip(queue.dues.drain(..BATCH)) {
+            *taken = due;
         }
-        while let Some(Reverse(due)) = self.others.peek() {
-            if most == 0 || judge(*due) == Fate::Keep {
-                break;
-            }
-            self.others.pop();
-            most -= 1;
-        }
+        Some(batch)
+    }
+
+    /// Takes out one that has ended.
+    pub(super) fn pop_ended(&mut self, now: u64) -> Option<Due> {
+        let ended = self.queues.iter_mut().find_map(|queue| queue.dues.pop_front_if(|due| due.at <= now));
+        ended.or_else(|| self.pop_other(now))
+    }
+
+    pub(super) fn pop_other(&mut self, now: u64) -> Option<Due> {
+        self.others.peek().filter(|Reverse(due)| due.at <= now)?;
+        self.others.pop().map(|Reverse(due)| due)
     }
 
     /// The earliest of all; stale ones included.
