@@ -26,11 +26,12 @@ use super::{
 /// The statements of a table.
 #[derive(Debug)]
 pub struct Sql {
+    fresh: Planned,
+    fresh_one: Planned,
+    found: Planned,
     claim: Planned,
-    claim_one: Arc<str>,
-    found: Arc<str>,
     confirm: Planned,
-    confirm_one: Arc<str>,
+    confirm_one: Planned,
     renew: Planned,
     release: Planned,
     purge: Arc<str>,
@@ -73,11 +74,12 @@ impl Backend for Postgres {
 
     fn sql(table: &Table) -> Sql {
         Sql {
+            fresh: Planned::new(texts::fresh(table)),
+            fresh_one: Planned::new(texts::fresh_one(table)),
+            found: Planned::new(texts::found(table)),
             claim: Planned::new(texts::claim(table)),
-            claim_one: texts::claim_one(table).into(),
-            found: texts::found(table).into(),
             confirm: Planned::new(texts::confirm(table)),
-            confirm_one: texts::confirm_one(table).into(),
+            confirm_one: Planned::new(texts::confirm_one(table)),
             renew: Planned::new(texts::renew(table)),
             release: Planned::new(texts::release(table)),
             purge: texts::purge(table).into(),
@@ -104,7 +106,7 @@ impl Backend for Postgres {
         item: Item<'_>,
         millis: i64,
     ) -> Result<Verdict, Failure> {
-        let done = query(&sql.confirm_one)
+        let done = query(&sql.confirm_one.text())
             .bind(item.key)
             .bind(item.token)
             .bind(millis)
@@ -139,55 +141,89 @@ impl Backend for Postgres {
     }
 }
 
-fn query(text: &Arc<str>) -> Query<'static, Postgres, PgArguments> {
+fn query(text: &Arc<str>) -> Statement {
     sqlx::query(AssertSqlSafe(Arc::clone(text)))
 }
 
 async fn run(sql: &Sql, connection: &mut PgConnection, group: &Group<'_>) -> Result<Vec<Verdict>, sqlx::Error> {
-    let rows = changed(sql, connection, group).await?;
+    let (items, length) = (&*group.items, Some(group.millis));
+    let rows = match (group.kind, items) {
+        (Kind::Claim, _) => return claim(sql, connection, items, group.millis).await,
+        (Kind::Confirm, [item]) => one(&sql.confirm_one, connection, item, group.millis).await?,
+        (Kind::Confirm, _) => many(&sql.confirm, connection, items, length).await?,
+        (Kind::Renew, _) => many(&sql.renew, connection, items, length).await?,
+        (Kind::Release, _) => many(&sql.release, connection, items, None).await?,
+    };
     let changed = pairs(&rows)?;
-    let mut verdicts: Vec<_> =
-        (group.items.iter()).map(|item| Verdict::mine(changed.contains(&(item.key, item.token)))).collect();
-    if group.kind == Kind::Claim && changed.len() < verdicts.len() {
-        let keys: Vec<&str> = group.items.iter().map(|item| item.key).collect();
-        let rows = query(&sql.found).bind(&keys).fetch_all(connection).await?;
-        let found = pairs(&rows)?;
-        for (item, verdict) in group.items.iter().zip(&mut verdicts) {
-            if *verdict == Verdict::Other && found.contains(&(item.key, "CONFIRMED")) {
-                *verdict = Verdict::Confirmed;
-            }
-        }
-    }
-    Ok(verdicts)
+    Ok((items.iter()).map(|item| Verdict::mine(changed.contains(&(item.key, item.token)))).collect())
 }
 
-/// Key and holder of the entries that the group has changed.
-async fn changed(sql: &Sql, connection: &mut PgConnection, group: &Group<'_>) -> Result<Vec<PgRow>, sqlx::Error> {
-    if let [item] = &*group.items {
-        let text = match group.kind {
-            Kind::Claim => Some(&sql.claim_one),
-            Kind::Confirm => Some(&sql.confirm_one),
-            Kind::Renew | Kind::Release => None,
-        };
-        if let Some(text) = text {
-            let statement = query(text).bind(item.key).bind(item.token);
-            return statement.bind(group.millis).fetch_all(connection).await;
-        }
-    }
-    let (planned, length) = match group.kind {
-        Kind::Claim => (&sql.claim, true),
-        Kind::Confirm => (&sql.confirm, true),
-        Kind::Renew => (&sql.renew, true),
-        Kind::Release => (&sql.release, false),
+async fn claim(
+    sql: &Sql,
+    connection: &mut PgConnection,
+    items: &[Item<'_>],
+    lease: i64,
+) -> Result<Vec<Verdict>, sqlx::Error> {
+    let rows = match items {
+        [item] => one(&sql.fresh_one, connection, item, lease).await?,
+        items => many(&sql.fresh, connection, items, Some(lease)).await?,
     };
-    let keys: Vec<&str> = group.items.iter().map(|item| item.key).collect();
-    let tokens: Vec<&str> = group.items.iter().map(|item| item.token).collect();
-    let mut statement = query(&planned.text()).bind(&keys).bind(&tokens);
-    if length {
-        statement = statement.bind(group.millis);
+    let mut won = pairs(&rows)?;
+    if won.len() == items.len() {
+        return Ok(vec![Verdict::Mine; items.len()]);
     }
+    let is_left = |item: &&Item<'_>| !won.contains(&(item.key, item.token));
+    let left: Vec<_> = items.iter().filter(is_left).copied().collect();
+    let rows = many(&sql.found, connection, &left, None).await?;
+    let found = pairs(&rows)?;
+    let free: Vec<_> = left.into_iter().filter(|item| found.contains(&(item.key, "FREE"))).collect();
+    let rows = if free.is_empty() { Vec::new() } else { many(&sql.claim, connection, &free, Some(lease)).await? };
+    won.extend(pairs(&rows)?);
+    let verdict = |item: &Item<'_>| match Verdict::mine(won.contains(&(item.key, item.token))) {
+        Verdict::Other if found.contains(&(item.key, "CONFIRMED")) => Verdict::Confirmed,
+        verdict => verdict,
+    };
+    Ok(items.iter().map(verdict).collect())
+}
+
+/// Runs a statement for one entry.
+async fn one(
+    planned: &Planned,
+    connection: &mut PgConnection,
+    item: &Item<'_>,
+    length: i64,
+) -> Result<Vec<PgRow>, sqlx::Error> {
+    fetch(planned, connection, |query| query.bind(item.key).bind(item.token).bind(length)).await
+}
+
+/// Runs a statement for any number of entries.
+async fn many(
+    planned: &Planned,
+    connection: &mut PgConnection,
+    items: &[Item<'_>],
+    length: Option<i64>,
+) -> Result<Vec<PgRow>, sqlx::Error> {
+    let keys: Vec<&str> = items.iter().map(|item| item.key).collect();
+    let tokens: Vec<&str> = items.iter().map(|item| item.token).collect();
+    fetch(planned, connection, |query| {
+        let query = query.bind(&keys).bind(&tokens);
+        match length {
+            Some(length) => query.bind(length),
+            None => query,
+        }
+    })
+    .await
+}
+
+type Statement = Query<'static, Postgres, PgArguments>;
+
+async fn fetch(
+    planned: &Planned,
+    connection: &mut PgConnection,
+    bind: impl FnOnce(Statement) -> Statement,
+) -> Result<Vec<PgRow>, sqlx::Error> {
     let start = Instant::now();
-    let rows = statement.fetch_all(connection).await?;
+    let rows = bind(query(&planned.text())).fetch_all(connection).await?;
     planned.took(start.elapsed(), start);
     Ok(rows)
 }

@@ -3,17 +3,21 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// The uses of a plan before the first new one; each further one serves four times as many.
+const FIRST: u64 = 8;
+
 /// From when on a statement is slow enough to be planned anew.
 const SLOW: Duration = Duration::from_millis(100);
 
 /// How often that may be tried.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A statement whose plan a connection keeps until it turns out to be slow.
+/// A statement that is planned anew as the table grows.
 ///
 /// PostgreSQL plans a prepared statement for the size that the table has then. A plan from when the table was all but empty
-/// reads all of it, and is kept until the server next looks at the table, which takes up to a minute of heavy traffic. A
-/// text that differs in a comment is planned at once.
+/// reads all of it, and is kept until the server next looks at the table, which takes up to a minute of heavy traffic. So
+/// each time that the statement has been used four times as often, and when it turns out to be slow, its text changes in a
+/// comment: such a text is planned at once.
 #[derive(Debug)]
 pub(super) struct Planned {
     text: Arc<str>,
@@ -24,18 +28,27 @@ pub(super) struct Planned {
 struct Current {
     text: Arc<str>,
     number: u32,
+    uses: u64,
+    /// The number of uses at which there is to be a new plan.
+    until: u64,
     since: Option<Instant>,
 }
 
 impl Planned {
     pub(super) fn new(text: String) -> Self {
         let text = Arc::from(text);
-        let current = Current { text: Arc::clone(&text), number: 0, since: None };
+        let current = Current { text: Arc::clone(&text), number: 0, uses: 0, until: FIRST, since: None };
         Self { text, current: Mutex::new(current) }
     }
 
+    /// The text to use now.
     pub(super) fn text(&self) -> Arc<str> {
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        current.uses += 1;
+        if current.uses > current.until {
+            current.until = current.until.saturating_mul(4);
+            self.renew(&mut current);
+        }
         Arc::clone(&current.text)
     }
 
@@ -47,16 +60,29 @@ impl Planned {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let since = current.since.map(|since| now.duration_since(since));
         if since.is_none_or(|since| since > PAUSE) {
-            current.number = current.number.wrapping_add(1);
-            current.text = format!("{} /* {} */", self.text, current.number).into();
+            self.renew(&mut current);
             current.since = Some(now);
         }
+    }
+
+    fn renew(&self, current: &mut Current) {
+        current.number = current.number.wrapping_add(1);
+        current.text = format!("{} /* {} */", self.text, current.number).into();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_statement_is_planned_anew_ever_more_rarely() {
+        let planned = Planned::new("SELECT 1".to_owned());
+        let texts: Vec<_> = (0..600).map(|_| planned.text().to_string()).collect();
+        let new: Vec<_> = (1..600).filter(|at| texts[*at] != texts[at - 1]).collect();
+        assert_eq!(new, [8, 32, 128, 512]);
+        assert_eq!([&*texts[0], &*texts[8]], ["SELECT 1", "SELECT 1 /* 1 */"]);
+    }
 
     #[test]
     fn a_slow_statement_is_planned_anew_once_in_a_while() {

@@ -26,100 +26,123 @@ const HELD: &str = "_held";
 const RENEWED: &str = "_renewed";
 const ENTRY: &str = "_entry";
 
+/// The keys as rows.
+///
+/// The planner does not see into a query of its own: if it knew how many there are, it would plan each statement anew for
+/// its number, which costs nearly as much as to run it.
+const KEYS: &str = "unnest((SELECT CAST($1 AS text[])))";
+
+/// The tokens as rows.
+const TOKENS: &str = "unnest((SELECT CAST($2 AS text[])))";
+
 /// Keys and tokens as rows.
 fn wanted() -> SelectStatement {
-    Query::select()
-        .expr_as(Expr::cust("unnest(CAST($1 AS text[]))"), "id")
-        .expr_as(Expr::cust("unnest(CAST($2 AS text[]))"), "token")
-        .to_owned()
+    Query::select().expr_as(Expr::cust(KEYS), "id").expr_as(Expr::cust(TOKENS), "token").to_owned()
 }
 
-/// Writes only where there is something to win: a duplicate costs no write, and an entry that a handler's transaction is
-/// about to confirm is not waited for.
+/// Claims what has no entry, which is what nearly every message is; it answers with the entries that it made.
 ///
-/// It answers with the entries that it won; see [`found`] for the others.
-pub(super) fn claim(table: &Table) -> String {
+/// It looks first, for each by itself: an entry that is there costs no write, and one that a handler's transaction is about
+/// to confirm is not waited for.
+pub(super) fn fresh(table: &Table) -> String {
+    let source = wanted_entries().and_where(entry(table, Expr::cust("true"), &Expr::col("id")).is_null()).to_owned();
+    insert(table, source, OnConflict::column(KEY).do_nothing().to_owned())
+}
+
+/// [`fresh`] for one entry.
+pub(super) fn fresh_one(table: &Table) -> String {
+    let key = Expr::cust(WORDS.key);
     let source = Query::select()
+        .exprs([key.clone(), claimed(), Expr::cust(WORDS.token)])
+        .exprs([WORDS.now(), WORDS.end()])
+        .and_where(entry(table, Expr::cust("true"), &key).is_null())
+        .to_owned();
+    insert(table, source, OnConflict::column(KEY).do_nothing().to_owned())
+}
+
+/// Claims whatever is free; see [`found`]. It answers with the entries that it won.
+pub(super) fn claim(table: &Table) -> String {
+    let source = wanted_entries().and_where(is_free(table, &Expr::col("id"), &Expr::col("token"))).to_owned();
+    let name = table.name().to_owned();
+    let column = |column: &'static str| Expr::col((name.clone(), column));
+    let excluded = |column: &'static str| Expr::col(("excluded", column));
+    let take_over = OnConflict::column(KEY)
+        .update_columns([HOLDER, RECORDED, ENDS])
+        .action_and_where(column(STATE).eq(claimed()))
+        .action_and_where(column(ENDS).lte(excluded(RECORDED)).or(column(HOLDER).eq(excluded(HOLDER))))
+        .to_owned();
+    insert(table, source, take_over)
+}
+
+/// The entries that claims of the keys would make.
+fn wanted_entries() -> SelectStatement {
+    Query::select()
         .column("id")
         .expr(claimed())
         .column("token")
         .expr(WORDS.now())
         .expr(WORDS.end())
         .from_subquery(wanted(), WANTED)
-        .and_where(is_free(table, &Expr::col("id"), &Expr::col("token")))
         // In the order of all other statements, by which they wait for each other and do not deadlock.
         .order_by_expr(Expr::cust("\"id\" COLLATE \"C\""), Order::Asc)
-        .to_owned();
-    upsert(table, source)
+        .to_owned()
 }
 
-/// [`claim`] for one entry.
-pub(super) fn claim_one(table: &Table) -> String {
-    let (key, token) = (Expr::cust(WORDS.key), Expr::cust(WORDS.token));
-    let source = Query::select()
-        .exprs([key.clone(), claimed(), token.clone()])
-        .exprs([WORDS.now(), WORDS.end()])
-        .and_where(is_free(table, &key, &token))
-        .to_owned();
-    upsert(table, source)
-}
-
-/// Whether there is no entry, or one that the token holds, or one whose lease has ended and that nobody else takes over
-/// right now.
-///
-/// Each is looked up by itself. As a join, it would be planned by the size of the table, and a plan for a small table
-/// reads all of it.
-fn is_free(table: &Table, key: &Expr, token: &Expr) -> Expr {
-    let entry = |column: &'static str| Expr::col((ENTRY, column));
-    let this = |answer: Expr| {
-        Query::select().expr(answer).from_as(table.reference(), ENTRY).and_where(entry(KEY).eq(key.clone())).to_owned()
-    };
-    let mut locked = this(Expr::cust("true"));
-    locked.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
-    let takes = CaseStatement::new()
-        .case(entry(STATE).ne(claimed()), Expr::cust("false"))
-        .case(entry(HOLDER).eq(token.clone()), Expr::cust("true"))
-        .case(entry(ENDS).lte(WORDS.now()), Func::coalesce([scalar(locked), Expr::cust("false")]))
-        .finally(Expr::cust("false"));
-    Func::coalesce([scalar(this(takes.into())), Expr::cust("true")]).into()
-}
-
-fn scalar(select: SelectStatement) -> Expr {
-    Expr::SubQuery(None, Box::new(select.into()))
-}
-
-fn upsert(table: &Table, source: SelectStatement) -> String {
-    let name = table.name().to_owned();
-    let column = |column: &'static str| Expr::col((name.clone(), column));
-    let excluded = |column: &'static str| Expr::col(("excluded", column));
+fn insert(table: &Table, source: SelectStatement, on_conflict: OnConflict) -> String {
     let mut insert = Query::insert();
     insert.into_table(table.reference()).columns(COLUMNS);
     // It only fails where the columns do not match.
     let _ = insert.select_from(source);
-    insert
-        .on_conflict(
-            OnConflict::column(KEY)
-                .update_columns([HOLDER, RECORDED, ENDS])
-                .action_and_where(column(STATE).eq(claimed()))
-                .action_and_where(column(ENDS).lte(excluded(RECORDED)).or(column(HOLDER).eq(excluded(HOLDER))))
-                .to_owned(),
-        )
-        .returning(Query::returning().columns([KEY, HOLDER]))
+    insert.on_conflict(on_conflict).returning(Query::returning().columns([KEY, HOLDER])).to_string(PostgresQueryBuilder)
+}
+
+/// What `answer` says of the entry of a key, or NULL if there is none.
+///
+/// Each entry is looked up by itself. As a join, it would be planned by the size of the table, and a plan for a small table
+/// reads all of it.
+fn entry(table: &Table, answer: Expr, key: &Expr) -> Expr {
+    scalar(this(table, answer, key))
+}
+
+fn this(table: &Table, answer: Expr, key: &Expr) -> SelectStatement {
+    let own = Expr::col((ENTRY, KEY));
+    Query::select().expr(answer).from_as(table.reference(), ENTRY).and_where(own.eq(key.clone())).to_owned()
+}
+
+/// Whether there is no entry, or one that the token holds, or one whose lease has ended and that nobody else takes over
+/// right now.
+fn is_free(table: &Table, key: &Expr, token: &Expr) -> Expr {
+    let mut locked = this(table, Expr::cust("true"), key);
+    locked.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
+    let takes = CaseStatement::new()
+        .case(is(STATE).ne(claimed()), Expr::cust("false"))
+        .case(is(HOLDER).eq(token.clone()), Expr::cust("true"))
+        .case(is(ENDS).lte(WORDS.now()), Func::coalesce([scalar(locked), Expr::cust("false")]))
+        .finally(Expr::cust("false"));
+    Func::coalesce([entry(table, takes.into(), key), Expr::cust("true")]).into()
+}
+
+/// Says of each key whether it is confirmed, claimed or free to be claimed by its token.
+pub(super) fn found(table: &Table) -> String {
+    let what = CaseStatement::new()
+        .case(is(STATE).ne(claimed()), is(STATE))
+        .case(is(HOLDER).equals("token").or(is(ENDS).lte(WORDS.now())), Expr::cust(FREE))
+        .finally(is(STATE));
+    Query::select()
+        .column("id")
+        .expr(Func::coalesce([entry(table, what.into(), &Expr::col("id")), Expr::cust(FREE)]))
+        .from_subquery(wanted(), WANTED)
         .to_string(PostgresQueryBuilder)
 }
 
-/// Key and state of each entry, or no state where there is none; takes the keys only.
-pub(super) fn found(table: &Table) -> String {
-    let state = Query::select()
-        .column((ENTRY, STATE))
-        .from_as(table.reference(), ENTRY)
-        .and_where(Expr::col((ENTRY, KEY)).equals("id"))
-        .to_owned();
-    Query::select()
-        .column("id")
-        .expr(Func::coalesce([scalar(state), Expr::cust("''")]))
-        .from_subquery(Query::select().expr_as(Expr::cust("unnest(CAST($1 AS text[]))"), "id").to_owned(), WANTED)
-        .to_string(PostgresQueryBuilder)
+const FREE: &str = "'FREE'";
+
+fn is(column: &'static str) -> Expr {
+    Expr::col((ENTRY, column))
+}
+
+fn scalar(select: SelectStatement) -> Expr {
+    Expr::SubQuery(None, Box::new(select.into()))
 }
 
 /// The entries that their tokens hold, locked in one order: a deadlock costs PostgreSQL a second to find.
@@ -227,20 +250,45 @@ mod tests {
         Table::named("work.claims")
     }
 
+    /// Where the entry of `key` is looked up.
+    fn of(key: &str) -> String {
+        format!(r#"FROM "work"."claims" AS "_entry" WHERE "_entry"."message_id" = {key}"#)
+    }
+
+    const INSERT: &str =
+        r#"INSERT INTO "work"."claims" ("message_id", "state", "claimed_by", "recorded_at", "expires_at")"#;
+
+    fn many() -> String {
+        let wanted = wanted().to_string(PostgresQueryBuilder);
+        format!("{INSERT} SELECT \"id\", 'CLAIMED', \"token\", NOW, NOW + $3 FROM ({wanted}) AS \"_wanted\"")
+    }
+
+    #[test]
+    fn a_fresh_claim_only_adds() {
+        let none = |key: &str| format!("WHERE (SELECT true {}) IS NULL", of(key));
+        let ending = r#"ON CONFLICT ("message_id") DO NOTHING RETURNING "message_id", "claimed_by""#;
+        assert_eq!(
+            fresh_one(&table()).replace(WORDS.now, "NOW"),
+            format!("{INSERT} SELECT $1, 'CLAIMED', $2, NOW, NOW + $3 {} {ending}", none("($1)"))
+        );
+        assert_eq!(
+            fresh(&table()).replace(WORDS.now, "NOW"),
+            format!("{} {} ORDER BY \"id\" COLLATE \"C\" ASC {ending}", many(), none("\"id\""))
+        );
+    }
+
     #[test]
     fn a_claim_looks_first_and_takes_over_only_what_has_ended() {
-        let free = |key: &str, token: &str| {
-            [
-                r#"COALESCE((SELECT (CASE WHEN ("_entry"."state" <> ('CLAIMED')) THEN false "#,
-                &format!(r#"WHEN ("_entry"."claimed_by" = {token}) THEN true "#),
-                r#"WHEN ("_entry"."expires_at" <= (NOW)) THEN COALESCE((SELECT true "#,
-                &format!(r#"FROM "work"."claims" AS "_entry" WHERE "_entry"."message_id" = {key} "#),
-                "FOR UPDATE SKIP LOCKED), false) ELSE false END) ",
-                &format!(r#"FROM "work"."claims" AS "_entry" WHERE "_entry"."message_id" = {key}), true)"#),
-            ]
-            .concat()
-        };
-        let start = r#"INSERT INTO "work"."claims" ("message_id", "state", "claimed_by", "recorded_at", "expires_at")"#;
+        let free = [
+            r#"COALESCE((SELECT (CASE WHEN ("_entry"."state" <> ('CLAIMED')) THEN false "#,
+            r#"WHEN ("_entry"."claimed_by" = "token") THEN true "#,
+            r#"WHEN ("_entry"."expires_at" <= (NOW)) THEN COALESCE((SELECT true "#,
+            &of("\"id\""),
+            r" FOR UPDATE SKIP LOCKED), false) ELSE false END) ",
+            &of("\"id\""),
+            r"), true)",
+        ]
+        .concat();
         let ending = [
             r#"ON CONFLICT ("message_id") DO UPDATE SET "claimed_by" = "excluded"."claimed_by", "#,
             r#""recorded_at" = "excluded"."recorded_at", "expires_at" = "excluded"."expires_at" "#,
@@ -249,17 +297,8 @@ mod tests {
         ]
         .concat();
         assert_eq!(
-            claim_one(&table()).replace(WORDS.now, "NOW"),
-            format!("{start} SELECT $1, 'CLAIMED', $2, NOW, NOW + $3 WHERE {} {ending}", free("($1)", "($2)"))
-        );
-        assert_eq!(
             claim(&table()).replace(WORDS.now, "NOW"),
-            format!(
-                "{start} SELECT \"id\", 'CLAIMED', \"token\", NOW, NOW + $3 FROM ({}) AS \"_wanted\" WHERE {} \
-                 ORDER BY \"id\" COLLATE \"C\" ASC {ending}",
-                wanted().to_string(PostgresQueryBuilder),
-                free("\"id\"", "\"token\"")
-            )
+            format!("{} WHERE {free} ORDER BY \"id\" COLLATE \"C\" ASC {ending}", many())
         );
     }
 
@@ -275,12 +314,20 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_won_is_looked_up_one_by_one() {
+    fn what_is_there_is_looked_up_one_by_one() {
+        let what = [
+            r#"CASE WHEN ("_entry"."state" <> ('CLAIMED')) THEN "_entry"."state" "#,
+            r#"WHEN ("_entry"."claimed_by" = "token" OR "_entry"."expires_at" <= (NOW)) THEN 'FREE' "#,
+            r#"ELSE "_entry"."state" END"#,
+        ]
+        .concat();
         assert_eq!(
-            found(&table()),
-            "SELECT \"id\", COALESCE((SELECT \"_entry\".\"state\" FROM \"work\".\"claims\" AS \"_entry\" \
-             WHERE \"_entry\".\"message_id\" = \"id\"), '') \
-             FROM (SELECT unnest(CAST($1 AS text[])) AS \"id\") AS \"_wanted\""
+            found(&table()).replace(WORDS.now, "NOW"),
+            format!(
+                "SELECT \"id\", COALESCE((SELECT ({what}) {}), 'FREE') FROM ({}) AS \"_wanted\"",
+                of("\"id\""),
+                wanted().to_string(PostgresQueryBuilder)
+            )
         );
     }
 
@@ -300,7 +347,14 @@ mod tests {
 
     #[test]
     fn every_time_is_the_servers() {
-        for text in [claim(&table()), confirm(&table()), renew(&table()), confirm_one(&table())] {
+        for text in [
+            fresh(&table()),
+            fresh_one(&table()),
+            claim(&table()),
+            confirm(&table()),
+            renew(&table()),
+            confirm_one(&table()),
+        ] {
             assert!(text.contains(WORDS.now), "{text}");
             let parameters: std::collections::BTreeSet<_> =
                 text.split('$').skip(1).filter_map(|rest| rest.chars().next()).collect();
