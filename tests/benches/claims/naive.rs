@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use crate::setting;
 use acemq::idempotency::{Claim, ClaimStore, Fenced, Token, sql::SqlStore};
 use acemq_tests::database::{Database, Kind};
 use sqlx::{
@@ -54,11 +55,28 @@ macro_rules! on_pool {
 }
 
 impl Bench {
+    /// Leaves the entries in the table that were there at first.
     pub(crate) async fn clear(&self) {
-        on_pool!(&self.pool, pool => drop(sqlx::raw_sql("DELETE FROM acemq_idempotency").execute(pool).await.unwrap()));
-        if let Pool::Postgres(pool) = &self.pool {
-            sqlx::raw_sql("VACUUM ANALYZE acemq_idempotency").execute(pool).await.unwrap();
+        self.run("DELETE FROM acemq_idempotency WHERE message_id NOT LIKE 'old:%'").await;
+        if let Pool::Postgres(_) = &self.pool {
+            self.run("VACUUM ANALYZE acemq_idempotency").await;
         }
+    }
+
+    /// Adds so many entries that have been confirmed before: at most 100,000.
+    async fn fill(&self, count: u32) {
+        let digits = "(SELECT 0 AS i UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 \
+                      UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)";
+        let number = "a.i + 10 * (b.i + 10 * (c.i + 10 * (d.i + 10 * e.i)))";
+        let text = format!(
+            "INSERT INTO acemq_idempotency SELECT concat('old:', {number}), 'CONFIRMED', 'nobody', 0, 4000000000000 + {number} \
+             FROM {digits} a, {digits} b, {digits} c, {digits} d, {digits} e LIMIT {count}"
+        );
+        self.run(&text).await;
+    }
+
+    async fn run(&self, text: &str) {
+        on_pool!(&self.pool, pool => drop(sqlx::raw_sql(AssertSqlSafe(text)).execute(pool).await.unwrap()));
     }
 }
 
@@ -66,7 +84,11 @@ pub(crate) async fn on(database: &str) -> Bench {
     match database {
         "postgres" => {
             let server = Database::start_durable(Kind::Postgres).await;
-            let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect(&server.fresh().await).await.unwrap();
+            let pool = PgPoolOptions::new()
+                .max_connections(CONNECTIONS)
+                .connect("postgres://postgres@127.0.0.1:5999/postgres")
+                .await
+                .unwrap();
             let (store, create) = created(SqlStore::postgres(pool.clone()), SqlStore::create_table_sql);
             bench(Pool::Postgres(pool), store, &create, "SHOW server_version", POSTGRES, Keep::Server(server)).await
         }
@@ -108,7 +130,9 @@ async fn bench(
     on_pool!(&pool, pool => drop(sqlx::raw_sql(AssertSqlSafe(create)).execute(pool).await.unwrap()));
     let version: String = on_pool!(&pool, pool => sqlx::query_scalar(version).fetch_one(pool).await.unwrap());
     let naive = Form::Naive(Naive { pool: pool.clone(), texts });
-    Bench { forms: [Arc::new(naive), Arc::new(Form::Acemq(store))], version, pool, _server: keep }
+    let bench = Bench { forms: [Arc::new(naive), Arc::new(Form::Acemq(store))], version, pool, _server: keep };
+    bench.fill(setting("CLAIMS_HELD", 100_000)).await;
+    bench
 }
 
 #[derive(Debug)]

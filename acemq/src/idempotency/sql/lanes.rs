@@ -6,6 +6,7 @@ use std::{
 use tokio::{
     runtime::Handle,
     sync::oneshot::{self, Receiver, Sender},
+    task::yield_now,
 };
 
 use super::{
@@ -137,6 +138,8 @@ async fn serve<D: Backend>(mut slot: Slot<D>) {
             // Who has gone does not miss it.
             let _ = caller.send(answer);
         }
+        // They ask for the next thing at once: what is taken after their turn is a whole batch and not the first few of it.
+        yield_now().await;
     }
 }
 

@@ -1,14 +1,14 @@
 mod inspect;
 mod texts;
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use sea_query::SqliteQueryBuilder;
 use serde_json::{Value, json};
 use sqlx::{
     AssertSqlSafe, Row as _, Sqlite, SqliteConnection, SqlitePool, Transaction,
     query::Query,
-    sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow},
+    sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions},
 };
 
 use self::texts::Texts;
@@ -90,10 +90,10 @@ impl Backend for Sqlite {
             .bind(item.key)
             .bind(item.token)
             .bind(millis)
-            .fetch_optional(connection)
+            .execute(connection)
             .await
             .map_err(|error| judge(&error))?;
-        Ok(Verdict::mine(done.is_some()))
+        Ok(Verdict::mine(done.rows_affected() == 1))
     }
 
     async fn begin(pool: &SqlitePool) -> Result<Transaction<'static, Self>, sqlx::Error> {
@@ -157,24 +157,40 @@ async fn run(sql: &Sql, connection: &mut SqliteConnection, group: &Group<'_>) ->
     if length {
         statement = statement.bind(group.millis);
     }
-    let rows = statement.fetch_all(&mut *connection).await?;
-    let changed = pairs(&rows)?;
-    let mut verdicts: Vec<_> =
-        (group.items.iter()).map(|item| Verdict::mine(changed.contains(&(item.key, item.token)))).collect();
-    if group.kind == Kind::Claim && changed.len() < verdicts.len() {
-        let found = match &*group.items {
-            [item] => query(&sql.found.one).bind(item.key),
-            items => query(&sql.found.many).bind(array(items)),
-        };
-        let rows = found.fetch_all(connection).await?;
-        let found = pairs(&rows)?;
-        for (item, verdict) in group.items.iter().zip(&mut verdicts) {
-            if *verdict == Verdict::Other && found.contains(&(item.key, "CONFIRMED")) {
-                *verdict = Verdict::Confirmed;
-            }
-        }
+    // Once they are deleted, nobody can tell which of them were there.
+    let before = match (group.kind, &*group.items) {
+        (Kind::Release, [_, _, ..]) => Some(look(sql, connection, group).await?),
+        _ => None,
+    };
+    // A row that comes back costs a hand-over between two threads, so none is asked for.
+    let changed = statement.execute(&mut *connection).await?.rows_affected();
+    let all = u64::try_from(group.items.len()).unwrap_or(u64::MAX);
+    match before {
+        Some(verdicts) => Ok(verdicts),
+        None if changed == all => Ok(vec![Verdict::Mine; group.items.len()]),
+        None if changed == 0 && group.kind != Kind::Claim => Ok(vec![Verdict::Other; group.items.len()]),
+        None => look(sql, connection, group).await,
     }
-    Ok(verdicts)
+}
+
+/// Reads whose the keys are.
+async fn look(sql: &Sql, connection: &mut SqliteConnection, group: &Group<'_>) -> Result<Vec<Verdict>, sqlx::Error> {
+    let found = match &*group.items {
+        [item] => query(&sql.found.one).bind(item.key),
+        items => query(&sql.found.many).bind(array(items)),
+    };
+    let rows = found.fetch_all(connection).await?;
+    let mut entries = HashMap::<&str, (&str, &str)>::with_capacity(rows.len());
+    for row in &rows {
+        entries.insert(row.try_get(0)?, (row.try_get(1)?, row.try_get(2)?));
+    }
+    let mine = if group.kind == Kind::Confirm { "CONFIRMED" } else { "CLAIMED" };
+    let verdict = |item: &Item<'_>| match entries.get(item.key) {
+        Some((holder, state)) if *holder == item.token && *state == mine => Verdict::Mine,
+        Some((_, "CONFIRMED")) => Verdict::Confirmed,
+        _ => Verdict::Other,
+    };
+    Ok(group.items.iter().map(verdict).collect())
 }
 
 fn bound(texts: &Texts<Text>, items: &[Item<'_>]) -> Query<'static, Sqlite, SqliteArguments> {
@@ -187,14 +203,6 @@ fn bound(texts: &Texts<Text>, items: &[Item<'_>]) -> Query<'static, Sqlite, Sqli
 fn array(items: &[Item<'_>]) -> String {
     let pairs: Value = (items.iter()).map(|item| json!([item.key, item.token])).collect();
     pairs.to_string()
-}
-
-fn pairs(rows: &[SqliteRow]) -> Result<HashSet<(&str, &str)>, sqlx::Error> {
-    let mut pairs = HashSet::with_capacity(rows.len());
-    for row in rows {
-        pairs.insert((row.try_get(0)?, row.try_get(1)?));
-    }
-    Ok(pairs)
 }
 
 fn judge(error: &sqlx::Error) -> Failure {

@@ -63,43 +63,34 @@ fn upsert(table: &Table, source: SelectStatement) -> String {
                 .action_and_where(column(ENDS).lte(excluded(RECORDED)).or(column(HOLDER).eq(excluded(HOLDER))))
                 .to_owned(),
         )
-        .returning(Query::returning().columns([KEY, HOLDER]))
         .to_string(SqliteQueryBuilder)
 }
 
-/// Key and state of entries that a claim did not get.
+/// Key, holder and state of entries.
 pub(super) fn found(table: &Table) -> Texts<String> {
     let select = |which: Expr| {
-        Query::select().columns([KEY, STATE]).from(table.reference()).and_where(which).to_string(SqliteQueryBuilder)
+        Query::select()
+            .columns([KEY, HOLDER, STATE])
+            .from(table.reference())
+            .and_where(which)
+            .to_string(SqliteQueryBuilder)
     };
     let keys = Query::select().expr(Expr::cust("value->>0")).from_function(pairs(), "pairs").to_owned();
     Texts { one: select(Expr::col(KEY).eq(Expr::cust(ONE.key))), many: select(Expr::col(KEY).in_subquery(keys)) }
 }
 
 pub(super) fn confirm(table: &Table) -> Texts<String> {
-    let text = |words, which| {
-        statements::confirm(table, words, which)
-            .returning(Query::returning().columns([KEY, HOLDER]))
-            .to_string(SqliteQueryBuilder)
-    };
+    let text = |words, which| statements::confirm(table, words, which).to_string(SqliteQueryBuilder);
     Texts { one: text(ONE, statements::one(ONE)), many: text(MANY, held()) }
 }
 
 pub(super) fn renew(table: &Table) -> Texts<String> {
-    let text = |words, which| {
-        statements::renew(table, words, which)
-            .returning(Query::returning().columns([KEY, HOLDER]))
-            .to_string(SqliteQueryBuilder)
-    };
+    let text = |words, which| statements::renew(table, words, which).to_string(SqliteQueryBuilder);
     Texts { one: text(ONE, statements::one(ONE)), many: text(MANY, held()) }
 }
 
 pub(super) fn release(table: &Table) -> Texts<String> {
-    let text = |which| {
-        statements::release(table, which)
-            .returning(Query::returning().columns([KEY, HOLDER]))
-            .to_string(SqliteQueryBuilder)
-    };
+    let text = |which| statements::release(table, which).to_string(SqliteQueryBuilder);
     Texts { one: text(statements::one(ONE)), many: text(held()) }
 }
 
@@ -157,7 +148,7 @@ mod tests {
             r#"WHERE true ON CONFLICT ("message_id") DO UPDATE SET "claimed_by" = "excluded"."claimed_by", "#,
             r#""recorded_at" = "excluded"."recorded_at", "expires_at" = "excluded"."expires_at" "#,
             r#"WHERE "claims"."state" = ('CLAIMED') AND ("claims"."expires_at" <= "excluded"."recorded_at" "#,
-            r#"OR "claims"."claimed_by" = "excluded"."claimed_by") RETURNING "message_id", "claimed_by""#,
+            r#"OR "claims"."claimed_by" = "excluded"."claimed_by")"#,
         ]
         .concat();
         let start =
@@ -180,9 +171,6 @@ mod tests {
             let many = r#"("message_id", "claimed_by") IN (SELECT value->>0, value->>1 FROM json_each(?1) AS "pairs")"#;
             assert!(texts.one.contains(one), "{}", texts.one);
             assert!(texts.many.contains(many), "{}", texts.many);
-            for text in [texts.one, texts.many] {
-                assert!(text.ends_with(r#" RETURNING "message_id", "claimed_by""#), "{text}");
-            }
         }
     }
 
