@@ -84,11 +84,7 @@ pub(crate) async fn on(database: &str) -> Bench {
     match database {
         "postgres" => {
             let server = Database::start_durable(Kind::Postgres).await;
-            let pool = PgPoolOptions::new()
-                .max_connections(CONNECTIONS)
-                .connect("postgres://postgres@127.0.0.1:5999/postgres")
-                .await
-                .unwrap();
+            let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect(&server.fresh().await).await.unwrap();
             let (store, create) = created(SqlStore::postgres(pool.clone()), SqlStore::create_table_sql);
             bench(Pool::Postgres(pool), store, &create, "SHOW server_version", POSTGRES, Keep::Server(server)).await
         }
