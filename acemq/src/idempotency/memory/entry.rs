@@ -1,5 +1,3 @@
-use std::num::NonZeroU64;
-
 use uuid::Uuid;
 
 /// What stands for a key: 128 bits of a hash that nobody outside can foresee.
@@ -25,36 +23,30 @@ impl From<Uuid> for Holder {
 
 /// When a lease or a retention ends; the lowest bit tells which of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ends(NonZeroU64);
+pub(super) struct Ends(u64);
 
 impl Ends {
     /// The last time that can be told: 292 years after the store was made.
     const LAST: u64 = u64::MAX >> 1;
 
     pub(super) fn of_lease(at: u64) -> Self {
-        Self::new(at, 0)
+        Self(at.min(Self::LAST) << 1)
     }
 
     pub(super) fn of_retention(at: u64) -> Self {
-        Self::new(at, 1)
-    }
-
-    fn new(at: u64, kind: u64) -> Self {
-        // Nothing ends at the moment at which the store is made, so nought is left for a slot without an entry.
-        let at = at.clamp(1, Self::LAST);
-        Self(NonZeroU64::new(at << 1 | kind).unwrap_or(NonZeroU64::MIN))
+        Self(at.min(Self::LAST) << 1 | 1)
     }
 
     pub(super) fn at(self) -> u64 {
-        self.0.get() >> 1
+        self.0 >> 1
     }
 
     pub(super) fn is_retention(self) -> bool {
-        self.0.get() & 1 == 1
+        self.0 & 1 == 1
     }
 }
 
-/// One key: half a line of the processor's cache.
+/// One key: half a line of the processor's cache, and never in two lines.
 #[derive(Debug)]
 #[repr(align(32))]
 pub(super) struct Entry {

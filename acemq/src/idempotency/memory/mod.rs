@@ -1,6 +1,5 @@
 mod entry;
 mod shard;
-mod table;
 #[cfg(test)]
 mod tests;
 mod timers;

@@ -1,8 +1,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use hashbrown::{HashTable, hash_table::OccupiedEntry};
+
 use super::{
     entry::{Ends, Entry, Holder, Mark},
-    table::Table,
     timers::{Due, Timers},
 };
 use crate::idempotency::{Claim, Fenced};
@@ -46,7 +47,7 @@ impl Span {
 /// The entries whose keys have the same few bits in their hashes.
 #[derive(Debug)]
 pub(super) struct Shard {
-    entries: Table,
+    entries: HashTable<Entry>,
     retentions: Timers,
     /// No lease ends before this; so nobody looks through the entries for one without need.
     leases_last_until: u64,
@@ -54,7 +55,7 @@ pub(super) struct Shard {
 
 impl Default for Shard {
     fn default() -> Self {
-        Self { entries: Table::default(), retentions: Timers::default(), leases_last_until: u64::MAX }
+        Self { entries: HashTable::new(), retentions: Timers::default(), leases_last_until: u64::MAX }
     }
 }
 
@@ -63,9 +64,11 @@ impl Shard {
         // A claim whose lease has ended stays: until somebody takes it over its holder may still confirm it.
         self.end_some_retentions(lease.now, room);
         let ends = Ends::of_lease(lease.end());
-        match self.entries.get_mut(mark) {
+        match self.entries.find_mut(mark.hash, is_for(mark)) {
             None if !room.take() => return Err(NoRoom),
-            None => self.entries.insert(Entry { mark, holder, ends }),
+            None => {
+                self.entries.insert_unique(mark.hash, Entry { mark, holder, ends }, |entry| entry.mark.hash);
+            }
             Some(entry) => {
                 if entry.ends.at() > lease.now {
                     if entry.ends.is_retention() {
@@ -84,7 +87,7 @@ impl Shard {
     }
 
     pub(super) fn confirm(&mut self, mark: Mark, holder: Holder, retention: Span) -> Fenced {
-        let Some(entry) = self.entries.get_mut(mark).filter(|entry| entry.holder == holder) else {
+        let Some(entry) = self.entries.find_mut(mark.hash, is_for(mark)).filter(|entry| entry.holder == holder) else {
             return Fenced::Lost;
         };
         entry.ends = Ends::of_retention(retention.end());
@@ -94,7 +97,8 @@ impl Shard {
     }
 
     pub(super) fn renew(&mut self, mark: Mark, holder: Holder, lease: Span) -> Fenced {
-        let Some(entry) = self.entries.get_mut(mark).filter(|entry| entry.is_claimed_by(holder)) else {
+        let Some(entry) = self.entries.find_mut(mark.hash, is_for(mark)).filter(|entry| entry.is_claimed_by(holder))
+        else {
             return Fenced::Lost;
         };
         entry.ends = Ends::of_lease(lease.end());
@@ -103,7 +107,7 @@ impl Shard {
     }
 
     pub(super) fn release(&mut self, mark: Mark, holder: Holder, room: &Room) -> Fenced {
-        if self.entries.remove(mark.hash, |entry| entry.mark == mark && entry.is_claimed_by(holder)) {
+        if self.remove(mark.hash, |entry| entry.mark == mark && entry.is_claimed_by(holder)) {
             room.give(1);
             return Fenced::Held;
         }
@@ -144,7 +148,7 @@ impl Shard {
         let mut removed = usize::from(self.retentions.pop_other(now).is_some_and(|due| self.end(due)));
         if let Some(batch) = self.retentions.take_batch(now)
             // What is only looked at comes from memory all at the same time; what is changed is waited for, one by one.
-            && batch.iter().filter(|due| self.entries.contains(due.hash, is_of(**due))).count() > 0
+            && batch.iter().filter(|due| self.entries.find(due.hash, is_of(**due)).is_some()).count() > 0
         {
             removed += batch.into_iter().filter(|due| self.end(*due)).count();
         }
@@ -177,13 +181,22 @@ impl Shard {
 
     /// Removes the entry that `due` is about, and says whether it was still there.
     fn end(&mut self, due: Due) -> bool {
-        self.entries.remove(due.hash, is_of(due))
+        self.remove(due.hash, is_of(due))
+    }
+
+    /// Removes the entry of this hash that `is_it`, and says whether there was one.
+    fn remove(&mut self, hash: u64, is_it: impl FnMut(&Entry) -> bool) -> bool {
+        self.entries.find_entry(hash, is_it).map(OccupiedEntry::remove).is_ok()
     }
 
     #[cfg(test)]
     pub(super) fn ends(&self) -> usize {
         self.retentions.len()
     }
+}
+
+fn is_for(mark: Mark) -> impl Fn(&Entry) -> bool {
+    move |entry| entry.mark == mark
 }
 
 /// Whether an entry is the one that `due` is about, with the same retention still.
