@@ -1,34 +1,36 @@
 //! Processes that share a table, and one that is killed.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
-use acemq::idempotency::{Claim, Token};
+use acemq::idempotency::{Claim, ClaimStore, Token, sql::SqlStore};
 use acemq_tests::{database::Kind, eventually, needs, process};
 use tokio::task::JoinSet;
 
 use crate::stores::{self, LEASE};
 
-const IDS: usize = 500;
+const IDS: usize = 10_000;
 const PATIENCE: Duration = Duration::from_mins(3);
 
-fn child(name: &str, kind: Kind, url: &str) -> process::Program {
-    let test = process::Builder::test(&format!("processes::{name}"));
-    test.env("CLAIMS_KIND", format!("{kind:?}")).env("CLAIMS_URL", url).start()
+/// The test `name` in a process of its own, with the store at `place`: a URL, or the directory of an SQLite database.
+fn child(name: &str, place: &str) -> process::Program {
+    process::Builder::test(&format!("processes::{name}")).env("CLAIMS_AT", place).start()
 }
 
-/// What [`child`] was told.
-fn told() -> (Kind, String) {
-    let kind = std::env::var("CLAIMS_KIND").unwrap();
-    let kind = Kind::ALL.into_iter().find(|known| format!("{known:?}") == kind).unwrap();
-    (kind, std::env::var("CLAIMS_URL").unwrap())
+/// The store that [`child`] was told of.
+fn told() -> Arc<dyn ClaimStore> {
+    let place = std::env::var("CLAIMS_AT").unwrap();
+    match place.split_once("://") {
+        Some(("postgres", _)) => stores::open(Kind::Postgres, &place),
+        Some(_) => stores::open(Kind::MariaDb, &place),
+        None => Arc::new(SqlStore::connect_sqlite(stores::sqlite_options(Path::new(&place)))),
+    }
 }
 
 /// Claims all ids and prints how many it has won, from the first to the last and from both ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "runs in a process of its own, which another test starts"]
 async fn claims_all() {
-    let (kind, url) = told();
-    let store = stores::open(kind, &url);
+    let store = told();
     let mut tasks = JoinSet::new();
     for task in 0..16 {
         let store = Arc::clone(&store);
@@ -49,9 +51,8 @@ async fn claims_all() {
     println!("won: {won:?}");
 }
 
-async fn each_id_is_won_by_one_process(kind: Kind) {
-    let url = stores::shared(kind).await.url;
-    let mut children = [child("claims_all", kind, &url), child("claims_all", kind, &url)];
+async fn each_id_is_won_by_one_process(place: &str) {
+    let mut children = [child("claims_all", place), child("claims_all", place)];
     let mut winners = vec![0; IDS];
     for child in &mut children {
         let line = child.line("won: [", PATIENCE).await;
@@ -61,27 +62,35 @@ async fn each_id_is_won_by_one_process(kind: Kind) {
         }
         assert!(child.ended(PATIENCE).await.success());
     }
-    assert!(winners.iter().all(|count| *count == 1), "{winners:?}");
+    let wrong = winners.iter().enumerate().filter(|(_, count)| **count != 1);
+    assert_eq!(wrong.collect::<Vec<_>>(), [], "ids, each with how often it was won");
 }
 
 #[tokio::test]
 async fn each_id_is_won_by_one_process_in_postgres() {
     needs!(Postgres);
-    each_id_is_won_by_one_process(Kind::Postgres).await;
+    each_id_is_won_by_one_process(&stores::shared(Kind::Postgres).await.url).await;
 }
 
 #[tokio::test]
 async fn each_id_is_won_by_one_process_in_mariadb() {
     needs!(MariaDb);
-    each_id_is_won_by_one_process(Kind::MariaDb).await;
+    each_id_is_won_by_one_process(&stores::shared(Kind::MariaDb).await.url).await;
+}
+
+#[tokio::test]
+async fn each_id_is_won_by_one_process_in_sqlite() {
+    let dir = tempfile::tempdir().unwrap();
+    // It creates the table.
+    stores::sqlite(dir.path()).await;
+    each_id_is_won_by_one_process(dir.path().to_str().unwrap()).await;
 }
 
 /// Claims one id for as long as it lives, by a lease of two seconds that it renews.
 #[tokio::test]
 #[ignore = "runs in a process of its own, which another test starts"]
 async fn holds_one() {
-    let (kind, url) = told();
-    let store = stores::open(kind, &url);
+    let store = told();
     let (token, lease) = (Token::random(), Duration::from_secs(2));
     assert_eq!(store.claim("held", &token, lease).await, Ok(Claim::Claimed));
     println!("holds it");
@@ -93,7 +102,7 @@ async fn holds_one() {
 
 async fn a_killed_process_keeps_a_claim_no_longer_than_its_lease(kind: Kind) {
     let stored = stores::shared(kind).await;
-    let mut child = child("holds_one", kind, &stored.url);
+    let mut child = child("holds_one", &stored.url);
     child.line("holds it", PATIENCE).await;
     // Longer than the lease, so that it lives by its renewals.
     for _ in 0..6 {

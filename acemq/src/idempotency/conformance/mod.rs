@@ -25,20 +25,18 @@ pub use self::{
 };
 use super::ClaimStore;
 
-/// The size of [`every_id_has_one_winner`]: 64 tasks, 10,000 ids and 8 rivals for each by default.
+/// The size of [`every_id_has_one_winner`]: 64 tasks that each claim 10,000 ids by default.
 #[derive(Debug, Clone, Copy)]
 pub struct Race {
     /// How many claim at the same time.
     pub tasks: usize,
     /// How many ids there are to win.
     pub ids: usize,
-    /// How many of the tasks claim each id.
-    pub rivals: usize,
 }
 
 impl Default for Race {
     fn default() -> Self {
-        Self { tasks: 64, ids: 10_000, rivals: 8 }
+        Self { tasks: 64, ids: 10_000 }
     }
 }
 

@@ -224,6 +224,5 @@ proptest! {
 #[tokio::test(start_paused = true)]
 async fn it_conforms() {
     use crate::idempotency::conformance::{Race, claim_store_conformance};
-    let race = Race { rivals: 64, ..Race::default() };
-    claim_store_conformance(std::sync::Arc::new(MemoryStore::new()), race).await;
+    claim_store_conformance(std::sync::Arc::new(MemoryStore::new()), Race::default()).await;
 }
