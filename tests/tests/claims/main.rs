@@ -13,6 +13,7 @@ mod conformance;
 mod counts;
 mod deadlocks;
 mod handling;
+mod interleavings;
 mod lanes;
 mod outages;
 mod patchy;

@@ -35,6 +35,25 @@ pub async fn an_ended_claim_is_taken_by_one(store: &Arc<dyn ClaimStore>, tasks: 
     }
 }
 
+/// A holder asks for its claim again while others ask for it.
+pub async fn a_retry_is_recognised_among_rivals(store: &Arc<dyn ClaimStore>) {
+    let (key, token) = (fresh(), Token::random());
+    Probe::of(store, key.clone()).claim(&token, LONG, Claim::Claimed, "a free key is claimed").await;
+    let mut tasks = JoinSet::new();
+    for number in 0..32 {
+        let (store, key, token) = (Arc::clone(store), key.clone(), token.clone());
+        tasks.spawn(async move {
+            let at = Probe::of(&store, key);
+            if number % 4 == 3 {
+                at.claim(&token, LONG, Claim::Claimed, "one's own claim is recognised among others").await;
+            } else {
+                at.claim(&Token::random(), LONG, Claim::InProgress, "a live claim is nobody else's").await;
+            }
+        });
+    }
+    join(tasks).await;
+}
+
 /// A purge removes an ended claim and an ended confirmation and nothing else.
 pub async fn a_purge_takes_only_what_has_ended(store: &Arc<dyn ClaimStore>) {
     let [claimed, confirmed, ended_claim, ended] = [(); 4].map(|()| Probe::fresh(store));

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 pub use self::{
     contention::{
-        a_purge_takes_only_what_has_ended, an_ended_claim_is_taken_by_one, claims_hold_while_a_purge_runs,
-        every_id_has_one_winner,
+        a_purge_takes_only_what_has_ended, a_retry_is_recognised_among_rivals, an_ended_claim_is_taken_by_one,
+        claims_hold_while_a_purge_runs, every_id_has_one_winner,
     },
     states::{
         a_check_passes, a_length_of_nothing_is_refused, a_retry_with_the_same_token_is_recognised,
@@ -50,6 +50,7 @@ pub async fn claim_store_conformance(store: Arc<dyn ClaimStore>, race: Race) {
     states_follow_each_other(&store).await;
     only_the_holder_changes_a_claim(&store).await;
     a_retry_with_the_same_token_is_recognised(&store).await;
+    a_retry_is_recognised_among_rivals(&store).await;
     odd_keys_are_told_apart(&store).await;
     an_ended_claim_can_be_taken_over(&store).await;
     an_ended_claim_is_taken_by_one(&store, race.tasks).await;

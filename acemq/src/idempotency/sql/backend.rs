@@ -40,6 +40,9 @@ pub trait Backend: Database {
     /// There is one group, unless all kinds go together.
     fn carry(store: &Inner<Self>, groups: &[Group<'_>]) -> impl Future<Output = Result<Vec<Verdict>, Failure>> + Send;
 
+    /// Says which entries are claimed by their tokens. It waits for nobody and changes nothing.
+    fn look(store: &Inner<Self>, items: &[Item<'_>]) -> impl Future<Output = Result<Vec<Verdict>, Failure>> + Send;
+
     /// Confirms one key on a connection of the caller's.
     fn confirm_in(
         sql: &Self::Sql,

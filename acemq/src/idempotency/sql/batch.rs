@@ -33,46 +33,67 @@ impl<D: Backend> Inner<D> {
         if let [op] = ops {
             return vec![self.carry_one(op).await];
         }
-        let plan = Plan::of(ops);
-        let mut answers: BTreeMap<(Kind, i64, Item<'_>), Answer> = BTreeMap::new();
-        // Each unit is tried again by itself: what is done is not done twice because something else failed.
-        let units = if D::JOINT { vec![&*plan.groups] } else { plan.groups.chunks(1).collect() };
-        for unit in units {
-            self.carry_unit(unit, &mut answers).await;
-        }
-        ops.iter()
-            .zip(plan.leaders)
-            .map(|(op, leader)| {
-                let answer = answers.get(&leader).cloned().unwrap_or(Ok(Verdict::Other));
-                // A claim of the same key that came later sees the earlier one.
-                if leader.2.token != &*op.token && answer == Ok(Verdict::Mine) {
-                    return Ok(Verdict::Other);
-                }
-                answer
-            })
-            .collect()
+        let asks: Vec<_> = ops.iter().map(Ask::of).collect();
+        let leaders = leaders(&asks);
+        let mut answers = Answers::new();
+        self.carry_groups(&groups(leaders.clone()), &mut answers).await;
+        // By the word of its leader, somebody else has the key: that may be one who asks again for what is its own.
+        let open: Vec<_> = (asks.iter().zip(&leaders))
+            .filter(|(ask, leader)| ask.item != leader.item && answers.get(leader) == Some(&Ok(Verdict::Other)))
+            .map(|(ask, _)| *ask)
+            .collect();
+        self.carry_retries(open, &mut answers).await;
+        let answer = |(ask, leader): (&Ask<'_>, &Ask<'_>)| match (answers.get(ask), answers.get(leader)) {
+            (Some(own), _) => own.clone(),
+            // A claim of the same key that came later sees the earlier one.
+            (None, Some(Ok(Verdict::Mine))) if ask.item != leader.item => Ok(Verdict::Other),
+            (None, Some(leaders)) => leaders.clone(),
+            (None, None) => Ok(Verdict::Other),
+        };
+        asks.iter().zip(&leaders).map(answer).collect()
     }
 
-    async fn carry_unit<'a>(&self, unit: &[Group<'a>], answers: &mut BTreeMap<(Kind, i64, Item<'a>), Answer>) {
-        let items: Vec<_> = unit
-            .iter()
-            .flat_map(|group| {
-                let (kind, millis) = (group.kind, group.millis);
-                group.items.iter().map(move |item| (kind, millis, *item))
-            })
-            .collect();
-        match self.attempt(unit, items.len()).await {
-            Ok(verdicts) => answers.extend(items.into_iter().zip(verdicts.into_iter().map(Ok))),
+    /// Carries those claims out whose keys their tokens hold already.
+    async fn carry_retries<'a>(&self, claims: Vec<Ask<'a>>, answers: &mut Answers<'a>) {
+        for group in groups(claims) {
+            match self.patiently(|| D::look(self, &group.items)).await {
+                Ok(verdicts) => {
+                    let found = Ask::all_of(&group).zip(verdicts);
+                    for (ask, _) in found.filter(|(_, verdict)| *verdict == Verdict::Mine) {
+                        let answer = self.carry_item(ask.kind, ask.millis, ask.item).await;
+                        answers.insert(ask, answer);
+                    }
+                }
+                Err(failure) => {
+                    let error = self.failed(failure);
+                    answers.extend(Ask::all_of(&group).map(|ask| (ask, Err(error.clone()))));
+                }
+            }
+        }
+    }
+
+    async fn carry_groups<'a>(&self, groups: &[Group<'a>], answers: &mut Answers<'a>) {
+        // Each unit is tried again by itself: what is done is not done twice because something else failed.
+        let size = if D::JOINT { groups.len().max(1) } else { 1 };
+        for unit in groups.chunks(size) {
+            self.carry_unit(unit, answers).await;
+        }
+    }
+
+    async fn carry_unit<'a>(&self, unit: &[Group<'a>], answers: &mut Answers<'a>) {
+        let asks: Vec<_> = unit.iter().flat_map(Ask::all_of).collect();
+        match self.attempt(unit, asks.len()).await {
+            Ok(verdicts) => answers.extend(asks.into_iter().zip(verdicts.into_iter().map(Ok))),
             // One of them is to blame. By themselves, the others get their answers.
-            Err(Failure::Locked(_) | Failure::Row(_)) if items.len() > 1 => {
-                for (kind, millis, item) in items {
-                    let answer = self.carry_item(kind, millis, item).await;
-                    answers.insert((kind, millis, item), answer);
+            Err(Failure::Locked(_) | Failure::Row(_)) if asks.len() > 1 => {
+                for ask in asks {
+                    let answer = self.carry_item(ask.kind, ask.millis, ask.item).await;
+                    answers.insert(ask, answer);
                 }
             }
             Err(failure) => {
                 let error = self.failed(failure);
-                answers.extend(items.into_iter().map(|item| (item, Err(error.clone()))));
+                answers.extend(asks.into_iter().map(|ask| (ask, Err(error.clone()))));
             }
         }
     }
@@ -127,38 +148,48 @@ impl<D: Backend> Inner<D> {
     }
 }
 
-/// Operations sorted into groups, and for each of them the item that stands for it.
-struct Plan<'a> {
-    groups: Vec<Group<'a>>,
-    leaders: Vec<(Kind, i64, Item<'a>)>,
+/// An operation as a statement sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ask<'a> {
+    kind: Kind,
+    millis: i64,
+    item: Item<'a>,
 }
 
-impl<'a> Plan<'a> {
-    fn of(ops: &'a [Op]) -> Self {
-        // Two claims of one key would be an error in one statement: the first one goes, whatever its length.
-        let mut claims: BTreeMap<&str, (Kind, i64, Item<'a>)> = BTreeMap::new();
-        let leaders: Vec<_> = ops
-            .iter()
-            .map(|op| {
-                let item = Item { key: &op.key, token: &op.token };
-                let leader = (op.kind, op.millis, item);
-                if op.kind == Kind::Claim { *claims.entry(item.key).or_insert(leader) } else { leader }
-            })
-            .collect();
-        let mut sorted = leaders.clone();
-        // In one order everywhere: statements that lock the same rows then wait for each other and do not deadlock.
-        sorted.sort_unstable();
-        sorted.dedup();
-        let groups = sorted
-            .chunk_by(|a, b| (a.0, a.1) == (b.0, b.1))
-            .filter_map(|chunk| {
-                let (kind, millis, _) = *chunk.first()?;
-                let items = chunk.iter().map(|(_, _, item)| *item).collect();
-                Some(Group { kind, millis, items })
-            })
-            .collect();
-        Self { groups, leaders }
+type Answers<'a> = BTreeMap<Ask<'a>, Answer>;
+
+impl<'a> Ask<'a> {
+    fn of(op: &'a Op) -> Self {
+        Self { kind: op.kind, millis: op.millis, item: Item { key: &op.key, token: &op.token } }
     }
+
+    fn all_of(group: &Group<'a>) -> impl Iterator<Item = Self> {
+        group.items.iter().map(|item| Self { kind: group.kind, millis: group.millis, item: *item })
+    }
+}
+
+/// For each operation the one that stands for it in a statement.
+///
+/// Two claims of one key would be an error in one statement: the first one goes, whatever its length.
+fn leaders<'a>(asks: &[Ask<'a>]) -> Vec<Ask<'a>> {
+    let mut claims = BTreeMap::new();
+    let leader = |ask: &Ask<'a>| match ask.kind {
+        Kind::Claim => *claims.entry(ask.item.key).or_insert(*ask),
+        _ => *ask,
+    };
+    asks.iter().map(leader).collect()
+}
+
+fn groups(mut asks: Vec<Ask<'_>>) -> Vec<Group<'_>> {
+    // In one order everywhere: statements that lock the same rows then wait for each other and do not deadlock.
+    asks.sort_unstable();
+    asks.dedup();
+    asks.chunk_by(|a, b| (a.kind, a.millis) == (b.kind, b.millis))
+        .filter_map(|chunk| {
+            let Ask { kind, millis, .. } = *chunk.first()?;
+            Some(Group { kind, millis, items: chunk.iter().map(|ask| ask.item).collect() })
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -170,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_has_each_claimed_key_once_and_all_in_order() {
+    fn groups_have_each_claimed_key_once_and_all_in_order() {
         let ops = [
             op(Kind::Claim, 5, "b", "1"),
             op(Kind::Claim, 5, "a", "2"),
@@ -181,9 +212,9 @@ mod tests {
             op(Kind::Confirm, 9, "b", "7"),
             op(Kind::Confirm, 9, "b", "6"),
         ];
-        let plan = Plan::of(&ops);
-        let texts: Vec<_> = plan
-            .groups
+        let asks: Vec<_> = ops.iter().map(Ask::of).collect();
+        let leaders = leaders(&asks);
+        let texts: Vec<_> = groups(leaders.clone())
             .iter()
             .map(|group| {
                 let items: Vec<_> = group.items.iter().map(|item| format!("{}{}", item.key, item.token)).collect();
@@ -191,7 +222,7 @@ mod tests {
             })
             .collect();
         assert_eq!(texts, ["Confirm 9 b6 b7", "Claim 5 a2 b1", "Claim 7 c5"]);
-        assert_eq!(plan.leaders[3].2.token, "1");
-        assert_eq!(plan.leaders[7], plan.leaders[5]);
+        assert_eq!(leaders[3].item.token, "1");
+        assert_eq!(leaders[7], leaders[5]);
     }
 }

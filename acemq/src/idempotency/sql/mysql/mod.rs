@@ -103,6 +103,12 @@ impl Backend for MySql {
         Ok(verdicts)
     }
 
+    async fn look(store: &Inner<Self>, items: &[Item<'_>]) -> Result<Vec<Verdict>, Failure> {
+        let mut connection = acquire(store).await?;
+        let texts = store.sql.texts(&mut connection).await?;
+        held(texts, &mut connection, items, "CLAIMED").await
+    }
+
     async fn confirm_in(
         sql: &Sql,
         connection: &mut MySqlConnection,
@@ -253,23 +259,28 @@ async fn update(
     if changed == all || changed == 0 {
         return Ok(vec![Verdict::mine(changed == all); group.items.len()]);
     }
-    held(texts, connection, group, state).await
+    held(texts, connection, &group.items, state).await
 }
 
 async fn renew(texts: &Texts, connection: &mut MySqlConnection, group: &Group<'_>) -> Result<Vec<Verdict>, Failure> {
     let renewed = update(texts, &texts.renew, connection, group, "CLAIMED").await;
-    if group.items.len() == 1 && matches!(renewed, Err(Failure::Locked(_))) {
-        // The handler's own transaction is about to confirm it: it is held, if it is still ours.
-        return held(texts, connection, group, "CLAIMED").await;
+    let ([item], Err(Failure::Locked(why))) = (&*group.items, &renewed) else {
+        return renewed;
+    };
+    // The handler's own transaction is about to confirm it: it is held, if it is still ours. Once the lease has ended, it may
+    // also be somebody who takes it over.
+    let lasting = query(&texts.lasting).bind(item.key).bind(item.token).fetch_optional(connection).await;
+    match lasting.map_err(|error| judge(&error))? {
+        Some(row) => Ok(vec![Verdict::mine(entry(&row)?.2 == "CLAIMED")]),
+        None => Err(Failure::Unreachable(format!("a lease that has ended was not renewed: {why}"))),
     }
-    renewed
 }
 
 async fn release(texts: &Texts, connection: &mut MySqlConnection, group: &Group<'_>) -> Result<Vec<Verdict>, Failure> {
     // Once they are deleted, nobody can tell which of them were there.
     let held = match group.items.len() {
         1 => None,
-        _ => Some(held(texts, connection, group, "CLAIMED").await?),
+        _ => Some(held(texts, connection, &group.items, "CLAIMED").await?),
     };
     let (text, size) = texts.release.text(group.items.len());
     let mut statement = query(&text);
@@ -284,12 +295,12 @@ async fn release(texts: &Texts, connection: &mut MySqlConnection, group: &Group<
 async fn held(
     texts: &Texts,
     connection: &mut MySqlConnection,
-    group: &Group<'_>,
+    items: &[Item<'_>],
     state: &str,
 ) -> Result<Vec<Verdict>, Failure> {
-    let (text, size) = texts.held.text(group.items.len());
+    let (text, size) = texts.held.text(items.len());
     let mut statement = query(&text);
-    for item in filled(&group.items, size) {
+    for item in filled(items, size) {
         statement = statement.bind(item.key).bind(item.token);
     }
     let rows = statement.fetch_all(connection).await;
@@ -302,7 +313,7 @@ async fn held(
         }
     }
     let verdict = |item: &Item<'_>| Verdict::mine(entries.contains(&(item.key, item.token)));
-    Ok(group.items.iter().map(verdict).collect())
+    Ok(items.iter().map(verdict).collect())
 }
 
 fn judge(error: &sqlx::Error) -> Failure {

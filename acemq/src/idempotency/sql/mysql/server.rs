@@ -46,6 +46,7 @@ pub(super) struct Texts {
     pub(super) renew: Sized,
     pub(super) release: Sized,
     pub(super) held: Sized,
+    pub(super) lasting: Arc<str>,
     pub(super) purge: Sized,
     pub(super) ended: Arc<str>,
 }
@@ -68,6 +69,7 @@ impl Texts {
             renew: sized(texts::renew, None),
             release: sized(texts::release, None),
             held: sized(texts::held, None),
+            lasting: abilities.limited(texts::lasting(table)).into(),
             purge: sized(texts::purge, None),
             ended: abilities.limited(texts::ended(table)).into(),
         }

@@ -2,7 +2,8 @@
 //! not know them.
 
 use sea_query::{
-    ColumnDef, Expr, ExprTrait as _, Func, Index, MysqlQueryBuilder, OnConflict, Query, Table as CreateTable,
+    ColumnDef, Expr, ExprTrait as _, Func, Index, MysqlQueryBuilder, OnConflict, Query, SelectStatement,
+    Table as CreateTable,
 };
 
 use super::super::{
@@ -42,11 +43,7 @@ pub(super) fn claim(table: &Table, count: usize) -> String {
 
 /// Takes the keys.
 pub(super) fn found(table: &Table, count: usize) -> String {
-    Query::select()
-        .columns([KEY, HOLDER, STATE])
-        .from(table.reference())
-        .and_where(keys(count))
-        .to_string(MysqlQueryBuilder)
+    entries(table, keys(count)).to_string(MysqlQueryBuilder)
 }
 
 /// Takes the length, then key and token for each entry.
@@ -66,11 +63,16 @@ pub(super) fn release(table: &Table, count: usize) -> String {
 
 /// Takes key and token for each entry.
 pub(super) fn held(table: &Table, count: usize) -> String {
-    Query::select()
-        .columns([KEY, HOLDER, STATE])
-        .from(table.reference())
-        .and_where(pairs(count))
-        .to_string(MysqlQueryBuilder)
+    entries(table, pairs(count)).to_string(MysqlQueryBuilder)
+}
+
+/// [`held`] for one entry, if its time has not ended.
+pub(super) fn lasting(table: &Table) -> String {
+    entries(table, pairs(1)).and_where(Expr::col(ENDS).gt(WORDS.now())).to_string(MysqlQueryBuilder)
+}
+
+fn entries(table: &Table, which: Expr) -> SelectStatement {
+    Query::select().columns([KEY, HOLDER, STATE]).from(table.reference()).and_where(which).to_owned()
 }
 
 /// Takes the number of keys.

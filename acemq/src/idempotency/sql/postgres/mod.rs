@@ -34,6 +34,7 @@ pub struct Sql {
     confirm_one: Planned,
     renew: Planned,
     release: Planned,
+    claimed: Planned,
     purge: Arc<str>,
 }
 
@@ -82,6 +83,7 @@ impl Backend for Postgres {
             confirm_one: Planned::new(texts::confirm_one(table)),
             renew: Planned::new(texts::renew(table)),
             release: Planned::new(texts::release(table)),
+            claimed: Planned::new(texts::claimed_ones(table)),
             purge: texts::purge(table).into(),
         }
     }
@@ -94,10 +96,15 @@ impl Backend for Postgres {
         let mut connection = store.pool.acquire().await.map_err(|e| judge(&e))?;
         let mut verdicts = Vec::new();
         for group in groups {
-            let done = run(&store.sql, &mut connection, group).await;
-            verdicts.extend(done.map_err(|error| judge(&error))?);
+            verdicts.extend(run(&store.sql, &mut connection, group).await?);
         }
         Ok(verdicts)
+    }
+
+    async fn look(store: &Inner<Self>, items: &[Item<'_>]) -> Result<Vec<Verdict>, Failure> {
+        let mut connection = store.pool.acquire().await.map_err(|e| judge(&e))?;
+        let rows = many(&store.sql.claimed, &mut connection, items, None).await?;
+        Ok(verdicts(items, &pairs(&rows)?))
     }
 
     async fn confirm_in(
@@ -145,7 +152,7 @@ fn query(text: &Arc<str>) -> Statement {
     sqlx::query(AssertSqlSafe(Arc::clone(text)))
 }
 
-async fn run(sql: &Sql, connection: &mut PgConnection, group: &Group<'_>) -> Result<Vec<Verdict>, sqlx::Error> {
+async fn run(sql: &Sql, connection: &mut PgConnection, group: &Group<'_>) -> Result<Vec<Verdict>, Failure> {
     let (items, length) = (&*group.items, Some(group.millis));
     let rows = match (group.kind, items) {
         (Kind::Claim, _) => return claim(sql, connection, items, group.millis).await,
@@ -154,8 +161,20 @@ async fn run(sql: &Sql, connection: &mut PgConnection, group: &Group<'_>) -> Res
         (Kind::Renew, _) => many(&sql.renew, connection, items, length).await?,
         (Kind::Release, _) => many(&sql.release, connection, items, None).await?,
     };
-    let changed = pairs(&rows)?;
-    Ok((items.iter()).map(|item| Verdict::mine(changed.contains(&(item.key, item.token)))).collect())
+    if group.kind == Kind::Renew {
+        for row in &rows {
+            if row.try_get(2).map_err(|error| judge(&error))? {
+                return Err(Failure::Locked(
+                    "a lease that has ended was not renewed, as its entry is locked".to_owned(),
+                ));
+            }
+        }
+    }
+    Ok(verdicts(items, &pairs(&rows)?))
+}
+
+fn verdicts(items: &[Item<'_>], mine: &HashSet<(&str, &str)>) -> Vec<Verdict> {
+    items.iter().map(|item| Verdict::mine(mine.contains(&(item.key, item.token)))).collect()
 }
 
 async fn claim(
@@ -163,7 +182,7 @@ async fn claim(
     connection: &mut PgConnection,
     items: &[Item<'_>],
     lease: i64,
-) -> Result<Vec<Verdict>, sqlx::Error> {
+) -> Result<Vec<Verdict>, Failure> {
     let rows = match items {
         [item] => one(&sql.fresh_one, connection, item, lease).await?,
         items => many(&sql.fresh, connection, items, Some(lease)).await?,
@@ -192,7 +211,7 @@ async fn one(
     connection: &mut PgConnection,
     item: &Item<'_>,
     length: i64,
-) -> Result<Vec<PgRow>, sqlx::Error> {
+) -> Result<Vec<PgRow>, Failure> {
     fetch(planned, connection, |query| query.bind(item.key).bind(item.token).bind(length)).await
 }
 
@@ -202,7 +221,7 @@ async fn many(
     connection: &mut PgConnection,
     items: &[Item<'_>],
     length: Option<i64>,
-) -> Result<Vec<PgRow>, sqlx::Error> {
+) -> Result<Vec<PgRow>, Failure> {
     let keys: Vec<&str> = items.iter().map(|item| item.key).collect();
     let tokens: Vec<&str> = items.iter().map(|item| item.token).collect();
     fetch(planned, connection, |query| {
@@ -221,19 +240,16 @@ async fn fetch(
     planned: &Planned,
     connection: &mut PgConnection,
     bind: impl FnOnce(Statement) -> Statement,
-) -> Result<Vec<PgRow>, sqlx::Error> {
+) -> Result<Vec<PgRow>, Failure> {
     let start = Instant::now();
-    let rows = bind(query(&planned.text())).fetch_all(connection).await?;
+    let rows = bind(query(&planned.text())).fetch_all(connection).await.map_err(|error| judge(&error))?;
     planned.took(start.elapsed(), start);
     Ok(rows)
 }
 
-fn pairs(rows: &[PgRow]) -> Result<HashSet<(&str, &str)>, sqlx::Error> {
-    let mut pairs = HashSet::with_capacity(rows.len());
-    for row in rows {
-        pairs.insert((row.try_get(0)?, row.try_get(1)?));
-    }
-    Ok(pairs)
+fn pairs(rows: &[PgRow]) -> Result<HashSet<(&str, &str)>, Failure> {
+    let pairs = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+    pairs.collect::<Result<_, _>>().map_err(|error| judge(&error))
 }
 
 fn judge(error: &sqlx::Error) -> Failure {

@@ -20,6 +20,9 @@ pub(super) const WORDS: Words = Words {
     length: "$3",
 };
 
+/// The time of this moment within a statement.
+const CLOCK: &str = "CAST(floor(extract(epoch from clock_timestamp()) * 1000) AS bigint)";
+
 // Names within the statements that no table is likely to have.
 const WANTED: &str = "_wanted";
 const HELD: &str = "_held";
@@ -182,6 +185,9 @@ pub(super) fn confirm(table: &Table) -> String {
 
 /// Leaves an entry alone that a transaction has locked, and answers that it is held: this is the handler's own
 /// transaction, about to confirm it. Waiting for it would hold up the renewals of all others.
+///
+/// Once the lease has ended it may also be somebody who takes the entry over. Of such a one it answers that it is in doubt.
+/// The time is read after the lock was looked for, so that whoever took it over has seen the lease ended no later.
 pub(super) fn renew(table: &Table) -> String {
     let mut held = held(table, Some(LockBehavior::SkipLocked));
     held.and_where(Expr::col((ENTRY, STATE)).eq(claimed()));
@@ -189,8 +195,19 @@ pub(super) fn renew(table: &Table) -> String {
         .from(HELD)
         .returning_col((table.name().to_owned(), KEY))
         .to_owned();
-    let answer = mine(table).column((ENTRY, HOLDER)).and_where(Expr::col((ENTRY, STATE)).eq(claimed())).to_owned();
+    let is_renewed = Expr::col((ENTRY, KEY)).in_subquery(Query::select().column(KEY).from(RENEWED).to_owned());
+    let in_doubt = CaseStatement::new().case(is_renewed, Expr::cust("false")).finally(is(ENDS).lte(Expr::cust(CLOCK)));
+    let answer = mine_and_claimed(table).expr(in_doubt).to_owned();
     with([(HELD, held.into()), (RENEWED, renewed.into())], answer)
+}
+
+/// The entries that their tokens have claimed.
+pub(super) fn claimed_ones(table: &Table) -> String {
+    mine_and_claimed(table).to_string(PostgresQueryBuilder)
+}
+
+fn mine_and_claimed(table: &Table) -> SelectStatement {
+    mine(table).column((ENTRY, HOLDER)).and_where(is(STATE).eq(claimed())).to_owned()
 }
 
 pub(super) fn release(table: &Table) -> String {

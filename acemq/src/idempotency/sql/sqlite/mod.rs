@@ -80,6 +80,14 @@ impl Backend for Sqlite {
         carry(store, groups).await.map_err(|error| judge(&error))
     }
 
+    async fn look(store: &Inner<Self>, items: &[Item<'_>]) -> Result<Vec<Verdict>, Failure> {
+        let held = async {
+            let mut connection = store.pool.acquire().await?;
+            held(&store.sql, &mut connection, items, "CLAIMED").await
+        };
+        held.await.map_err(|error| judge(&error))
+    }
+
     async fn confirm_in(
         sql: &Sql,
         connection: &mut SqliteConnection,
@@ -147,11 +155,11 @@ async fn carry(store: &Inner<Sqlite>, groups: &[Group<'_>]) -> Result<Vec<Verdic
 }
 
 async fn run(sql: &Sql, connection: &mut SqliteConnection, group: &Group<'_>) -> Result<Vec<Verdict>, sqlx::Error> {
-    let (texts, length) = match group.kind {
-        Kind::Claim => (&sql.claim, true),
-        Kind::Confirm => (&sql.confirm, true),
-        Kind::Renew => (&sql.renew, true),
-        Kind::Release => (&sql.release, false),
+    let (texts, length, mine) = match group.kind {
+        Kind::Claim => (&sql.claim, true, "CLAIMED"),
+        Kind::Confirm => (&sql.confirm, true, "CONFIRMED"),
+        Kind::Renew => (&sql.renew, true, "CLAIMED"),
+        Kind::Release => (&sql.release, false, "CLAIMED"),
     };
     let mut statement = bound(texts, &group.items);
     if length {
@@ -159,7 +167,7 @@ async fn run(sql: &Sql, connection: &mut SqliteConnection, group: &Group<'_>) ->
     }
     // Once they are deleted, nobody can tell which of them were there.
     let before = match (group.kind, &*group.items) {
-        (Kind::Release, [_, _, ..]) => Some(look(sql, connection, group).await?),
+        (Kind::Release, [_, _, ..]) => Some(held(sql, connection, &group.items, mine).await?),
         _ => None,
     };
     // A row that comes back costs a hand-over between two threads, so none is asked for.
@@ -169,13 +177,18 @@ async fn run(sql: &Sql, connection: &mut SqliteConnection, group: &Group<'_>) ->
         Some(verdicts) => Ok(verdicts),
         None if changed == all => Ok(vec![Verdict::Mine; group.items.len()]),
         None if changed == 0 && group.kind != Kind::Claim => Ok(vec![Verdict::Other; group.items.len()]),
-        None => look(sql, connection, group).await,
+        None => held(sql, connection, &group.items, mine).await,
     }
 }
 
-/// Reads whose the keys are.
-async fn look(sql: &Sql, connection: &mut SqliteConnection, group: &Group<'_>) -> Result<Vec<Verdict>, sqlx::Error> {
-    let found = match &*group.items {
+/// Reads whose the keys are; those of the tokens are in the state `mine`.
+async fn held(
+    sql: &Sql,
+    connection: &mut SqliteConnection,
+    items: &[Item<'_>],
+    mine: &str,
+) -> Result<Vec<Verdict>, sqlx::Error> {
+    let found = match items {
         [item] => query(&sql.found.one).bind(item.key),
         items => query(&sql.found.many).bind(array(items)),
     };
@@ -184,13 +197,12 @@ async fn look(sql: &Sql, connection: &mut SqliteConnection, group: &Group<'_>) -
     for row in &rows {
         entries.insert(row.try_get(0)?, (row.try_get(1)?, row.try_get(2)?));
     }
-    let mine = if group.kind == Kind::Confirm { "CONFIRMED" } else { "CLAIMED" };
     let verdict = |item: &Item<'_>| match entries.get(item.key) {
         Some((holder, state)) if *holder == item.token && *state == mine => Verdict::Mine,
         Some((_, "CONFIRMED")) => Verdict::Confirmed,
         _ => Verdict::Other,
     };
-    Ok(group.items.iter().map(verdict).collect())
+    Ok(items.iter().map(verdict).collect())
 }
 
 fn bound(texts: &Texts<Text>, items: &[Item<'_>]) -> Query<'static, Sqlite, SqliteArguments> {
