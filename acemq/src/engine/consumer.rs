@@ -318,7 +318,12 @@ impl Consumer {
         if why.is_none() {
             self.rest().await;
         }
-        origin.channel.close().await;
+        // Of a lost connection there is no channel left to close, whatever its client library waits for.
+        tokio::select! {
+            biased;
+            () = origin.channel.close() => {}
+            _ = link::lost(&*incarnation.connection) => {}
+        }
         why
     }
 

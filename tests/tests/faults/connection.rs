@@ -13,8 +13,8 @@ use acemq::{
     health::Status,
     topology::Declaration,
     transport::{
-        ConnectError, Connection, ConnectionState, DeclareError, Lane, Outgoing, PublishError, Role, Routing,
-        Subscribe, Subscription, Transport, memory::Memory,
+        Channel, ConnectError, Connection, ConnectionState, DeclareError, Lane, Outgoing, PublishError, Role, Routing,
+        Settled, Subscribe, Subscription, Transport, Verdict, memory::Memory,
     },
 };
 use futures_util::{FutureExt, StreamExt, future::BoxFuture};
@@ -25,7 +25,7 @@ use super::{
     scene::{LATEST, Scene, Script, app},
 };
 
-/// The embedded broker behind a client library with a fault: no stream of deliveries ever ends.
+/// The embedded broker behind a client library with faults: no stream of deliveries ever ends, and no close of a channel.
 #[derive(Debug)]
 struct Forgetful {
     broker: Memory,
@@ -61,7 +61,7 @@ impl Connection for ForgetfulConnection {
             let Subscription { deliveries, channel } = self.0.subscribe(wanted).await?;
             let endless =
                 deliveries.filter(|item| std::future::ready(item.is_ok())).chain(futures_util::stream::pending());
-            Ok(Subscription { deliveries: endless.boxed(), channel })
+            Ok(Subscription { deliveries: endless.boxed(), channel: Arc::new(ForgetfulChannel(channel)) })
         }
         .boxed()
     }
@@ -79,8 +79,25 @@ impl Connection for ForgetfulConnection {
     }
 }
 
+#[derive(Debug)]
+struct ForgetfulChannel(Arc<dyn Channel>);
+
+impl Channel for ForgetfulChannel {
+    fn settle(&self, tag: u64, verdict: Verdict) -> Settled {
+        self.0.settle(tag, verdict)
+    }
+
+    fn cancel(&self) -> BoxFuture<'_, ()> {
+        self.0.cancel()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        std::future::pending().boxed()
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_its_client_forgot_to_end_leaves_no_dead_consumer() {
+async fn an_end_that_its_client_forgot_leaves_no_dead_consumer() {
     let script = Script::accepts();
     let broker = Memory::private();
     let transport = Forgetful { broker: broker.clone(), connected: Arc::default() };

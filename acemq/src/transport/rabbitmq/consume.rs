@@ -27,6 +27,7 @@ use super::{
     convert,
     declare::{Object, refused},
     fault::{Fault, Scope},
+    queue,
     shared::Shared,
     tags::{Frame, Tags},
 };
@@ -62,7 +63,7 @@ pub(super) async fn subscribe(shared: Arc<Shared>, wanted: Subscribe) -> Result<
         }
     };
 
-    let (commands, queue) = mpsc::unbounded_channel();
+    let (commands, settlements) = mpsc::unbounded_channel();
     let common = Arc::new(Common {
         channel,
         shared: Arc::clone(&shared),
@@ -70,7 +71,7 @@ pub(super) async fn subscribe(shared: Arc<Shared>, wanted: Subscribe) -> Result<
         ended_here: AtomicBool::new(false),
         gone: CancellationToken::new(),
     });
-    shared.spawn(settle_all(Arc::clone(&common), queue));
+    shared.spawn(settle_all(Arc::clone(&common), settlements));
     let gone = Box::pin(common.gone.clone().cancelled_owned());
     let deliveries = Deliveries { consumer, common: Arc::clone(&common), gone, over: false };
     Ok(Subscription { deliveries: deliveries.boxed(), channel: Arc::new(RabbitChannel { common, commands, tag }) })
@@ -153,8 +154,14 @@ enum Command {
 
 /// Owns the delivery tags of a channel: everything that is settled on it goes through here, in order.
 async fn settle_all(common: Arc<Common>, mut commands: mpsc::UnboundedReceiver<Command>) {
+    settle_until_the_end(&common, &mut commands).await;
+    // What is still in it can no longer be settled, and whoever asked for a close has it.
+    drop(queue::rest(&mut commands).await);
+}
+
+async fn settle_until_the_end(common: &Common, commands: &mut mpsc::UnboundedReceiver<Command>) {
     let stop = common.shared.stop.clone();
-    // However this task ends, nothing more comes.
+    // However this ends, nothing more comes.
     let _gone = common.gone.clone().drop_guard();
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);

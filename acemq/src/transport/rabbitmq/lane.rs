@@ -25,6 +25,7 @@ use super::{
     fault::{Fault, Scope},
     flight::{Loss, Meter, publish, settle, unknown},
     publish::{self, Job, Parts},
+    queue,
     shared::Shared,
     window::{Key, Window},
 };
@@ -60,10 +61,7 @@ pub(super) async fn run(shared: Arc<Shared>, queue: mpsc::UnboundedReceiver<Job>
             break;
         }
     }
-    lane.queue.close();
-    while let Ok(job) = lane.queue.try_recv() {
-        lane.pending.push_back(job);
-    }
+    lane.pending.extend(queue::rest(&mut lane.queue).await);
     let reason = lane.shared.end_or("the connection is closing");
     lane.refuse_all(&reason);
 }

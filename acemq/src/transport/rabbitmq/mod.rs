@@ -28,6 +28,7 @@ mod flight;
 mod lane;
 mod open;
 mod publish;
+mod queue;
 mod runtime;
 mod shared;
 mod size;
