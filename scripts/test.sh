@@ -27,6 +27,7 @@ Variables:
   ACEMQ_TEST_WITHOUT             servers to leave out; a run in CI may not have any
   ACEMQ_TEST_RABBITMQ_3, _4      root directories of RabbitMQ installations; / is this machine's own
   ACEMQ_TEST_RABBITMQ_4_RELEASE  the Debian release to take 4.x from where this machine has none (trixie)
+  ACEMQ_TEST_MYSQL               the server program of a MySQL (mysqld), to use in the place of MariaDB
   ACEMQ_TEST_CACHE               where that is kept (~/.cache/acemq-tests)
   ACEMQ_TEST_KEEP=1              keep the directories of test servers, with their logs
 END

@@ -6,10 +6,15 @@ use std::process::Command;
 use super::Kind;
 use super::program::{self, Account, command};
 
+/// Names the server program of a MySQL, to be used wherever a test asks for a MariaDB.
+const MYSQL: &str = "ACEMQ_TEST_MYSQL";
+
 /// One kind of server as it is installed here.
 #[derive(Debug)]
 pub(super) struct Engine {
     kind: Kind,
+    /// Whether it is a MySQL in the place of a MariaDB.
+    mysql: bool,
     /// Whether what is written is forced to the disk.
     durable: bool,
     account: Option<Account>,
@@ -25,11 +30,15 @@ impl Engine {
             Kind::Postgres => ("postgres", "postgresql"),
             Kind::MariaDb => ("mysql", "mariadb-server"),
         };
-        let programs = match kind {
-            Kind::Postgres => {
+        let mysql = std::env::var_os(MYSQL).filter(|_| kind == Kind::MariaDb).map(PathBuf::from);
+        let programs = match (kind, &mysql) {
+            (_, Some(server)) => {
+                program::find(&["mysql", "mariadb"]).map(|client| [server.clone(), server.clone(), client])
+            }
+            (Kind::Postgres, None) => {
                 program::postgres().map(|folder| ["initdb", "postgres", "psql"].map(|name| folder.join(name)))
             }
-            Kind::MariaDb => {
+            (Kind::MariaDb, None) => {
                 program::all([["mariadb-install-db", "mysql_install_db"], ["mariadbd", "mysqld"], ["mariadb", "mysql"]])
             }
         };
@@ -41,7 +50,8 @@ impl Engine {
                 left_out = kind.server().name(),
             )
         });
-        Self { kind, durable: false, account: Account::instead_of_root(user), initialise, server, client }
+        let account = Account::instead_of_root(user);
+        Self { kind, mysql: mysql.is_some(), durable: false, account, initialise, server, client }
     }
 
     /// Has it force what it commits to the disk, as a server that somebody relies on does.
@@ -68,6 +78,10 @@ impl Engine {
             Kind::Postgres => {
                 command.arg("--pgdata").arg(data);
                 command.args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]);
+            }
+            Kind::MariaDb if self.mysql => {
+                command.args(["--no-defaults", "--initialize-insecure", "--secure-file-priv="]);
+                command.arg(argument("--datadir=", &data)).arg(argument("--tmpdir=", dir));
             }
             Kind::MariaDb => {
                 command.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
@@ -100,8 +114,14 @@ impl Engine {
                 command.arg(argument("--tmpdir=", dir));
                 command.arg(argument("--socket=", &dir.join("socket")));
                 command.arg(argument("--pid-file=", &dir.join("pid")));
-                command.args([&format!("--port={port}"), "--bind-address=127.0.0.1", "--skip-name-resolve"]);
-                command.args(["--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M"]);
+                command.args([&format!("--port={port}"), "--bind-address=127.0.0.1"]);
+                command.arg("--innodb-buffer-pool-size=32M");
+                if self.mysql {
+                    command.args(["--innodb-redo-log-capacity=32M", "--disable-log-bin", "--mysqlx=OFF"]);
+                    command.arg("--secure-file-priv=");
+                } else {
+                    command.args(["--innodb-log-file-size=16M", "--skip-name-resolve"]);
+                }
                 // As above: the log is written at every commit, and not forced to the disk.
                 let flush = if self.durable { "1" } else { "2" };
                 command.arg(format!("--innodb-flush-log-at-trx-commit={flush}"));

@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub enum Kind {
     /// PostgreSQL, any release.
     Postgres,
-    /// MariaDB, any release.
+    /// MariaDB, any release, or the MySQL whose server program `ACEMQ_TEST_MYSQL` names.
     MariaDb,
 }
 

@@ -71,11 +71,11 @@ const MARIADB: &[Spoiled] = &[
     ("CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "CHARACTER SET latin1 COLLATE latin1_bin", "takes different keys"),
     ("varchar(255)", "varchar(200)", "too short for 255 characters"),
     ("NOT NULL PRIMARY KEY", "NOT NULL, PRIMARY KEY (message_id(20))", "message_id is not its primary key"),
-    ("`expires_at` bigint", "`expires_at` int", "expires_at is int(11) and not a 64-bit integer"),
+    ("`expires_at` bigint", "`expires_at` int", "and not a 64-bit integer"),
     ("`recorded_at` bigint", "`recorded_at` timestamp", "recorded_at is timestamp and not a 64-bit integer"),
     ("`recorded_at` bigint NOT NULL,", "", "it has no column recorded_at"),
     ("`state`", "`tenant` int NOT NULL, `state`", "the column tenant needs a default value"),
-    ("InnoDB", "Aria", "its engine has no transactions"),
+    ("InnoDB", "MEMORY", "its engine has no transactions"),
 ];
 
 #[tokio::test]

@@ -18,6 +18,7 @@ mod lanes;
 mod outages;
 mod patchy;
 mod processes;
+mod purge;
 mod rabbit;
 mod sharing;
 mod starting;

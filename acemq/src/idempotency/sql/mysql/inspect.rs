@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use sqlx::{MySql, MySqlConnection, Row as _, mysql::MySqlRow};
 
 use super::{
@@ -27,7 +29,8 @@ const INDEXES: &str = "SELECT CAST(index_name AS CHAR), CAST(non_unique = 0 AS S
      FROM information_schema.statistics WHERE table_schema = coalesce(?, DATABASE()) AND table_name = ? \
      ORDER BY index_name, seq_in_index";
 
-const ISOLATION: &str = "SHOW VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')";
+const SETTINGS: &str = "SHOW VARIABLES WHERE Variable_name IN \
+     ('tx_isolation', 'transaction_isolation', 'innodb_lock_wait_timeout')";
 
 pub(super) async fn inspect(store: &Inner<MySql>) -> Result<Shape, Failure> {
     match look(store).await {
@@ -61,15 +64,26 @@ async fn look(store: &Inner<MySql>) -> Result<Option<Shape>, sqlx::Error> {
         }
         last = Some(name);
     }
-    let isolation = sqlx::query(ISOLATION).fetch_all(&mut *connection).await?;
-    for row in &isolation {
-        if row.try_get::<&str, _>(1)? == "SERIALIZABLE" {
+    let limits = store.sql.texts(&mut connection).await.is_ok_and(|texts| texts.abilities.limits);
+    let settings = sqlx::query(SETTINGS).fetch_all(&mut *connection).await?;
+    for row in &settings {
+        let (name, value): (&str, &str) = (row.try_get(0)?, row.try_get(1)?);
+        if name == "innodb_lock_wait_timeout" {
+            let waits = value.parse().map_or(Duration::MAX, Duration::from_secs);
+            if !limits && waits >= store.timeout {
+                tracing::warn!(
+                    table = store.table.display(),
+                    innodb_lock_wait_timeout = value,
+                    "the claim store's sessions wait long for an entry that a handler's transaction holds, and claims of \
+                     other messages with them: set the variable to 1 for the pool's sessions, or use connect_mysql"
+                );
+            }
+        } else if value == "SERIALIZABLE" {
             shape.complaints.push(
                 "its connections use the isolation level SERIALIZABLE, where claims fail each other; \
                  give the store a pool with READ COMMITTED, or one of its own"
                     .to_owned(),
             );
-            break;
         }
     }
     Ok(Some(shape))

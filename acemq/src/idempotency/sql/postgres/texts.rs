@@ -4,7 +4,7 @@
 use sea_query::{
     CaseStatement, ColumnDef, CommonTableExpression, Expr, ExprTrait as _, Func, Index, JoinType, LockBehavior,
     LockType, OnConflict, Order, PostgresQueryBuilder, Query, SelectStatement, SubQueryStatement, Table as CreateTable,
-    WithClause,
+    WithClause, extension::postgres::PgFunc,
 };
 
 use super::super::{
@@ -229,13 +229,14 @@ pub(super) fn purge(table: &Table) -> String {
         // Built with parameters, the limit becomes one.
         .limit(0)
         .lock_with_behavior(LockType::Update, LockBehavior::SkipLocked)
-        .to_owned();
+        .build(PostgresQueryBuilder)
+        .0;
     Query::delete()
         .from_table(table.reference())
-        .and_where(Expr::col(KEY).in_subquery(oldest))
+        // As an array it is read once. As a subquery it may be read again for each row, with a new limit each time.
+        .and_where(Expr::col(KEY).eq(PgFunc::any(Expr::cust(format!("ARRAY({oldest})")))))
         .and_where(WORDS.ended())
-        .build(PostgresQueryBuilder)
-        .0
+        .to_string(PostgresQueryBuilder)
 }
 
 pub(super) fn create_table(table: &Table) -> String {
