@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn a_purge_passes_over_what_is_locked_and_looks_twice() {
         let text = purge(&table());
-        let oldest = r#"ORDER BY "expires_at" ASC LIMIT $1 FOR UPDATE SKIP LOCKED) AND "expires_at" <= "#;
+        let oldest = r#"ORDER BY "expires_at" ASC LIMIT $1 FOR UPDATE SKIP LOCKED)) AND "expires_at" <= "#;
         assert!(text.contains(oldest), "{text}");
     }
 
