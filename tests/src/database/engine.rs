@@ -7,7 +7,7 @@ use super::Kind;
 use super::program::{self, Account, command};
 
 /// Names the server program of a MySQL, to be used wherever a test asks for a MariaDB.
-const MYSQL: &str = "ACEMQ_TEST_MYSQL";
+pub(super) const MYSQL: &str = "ACEMQ_TEST_MYSQL";
 
 /// One kind of server as it is installed here.
 #[derive(Debug)]

@@ -56,6 +56,11 @@ impl Kind {
     }
 }
 
+/// Whether a MySQL stands in the place of MariaDB.
+pub fn is_mysql() -> bool {
+    std::env::var_os(engine::MYSQL).is_some()
+}
+
 /// The server of `kind` that all tests of this test binary share; started by the first that asks.
 pub async fn shared(kind: Kind) -> &'static Database {
     static POSTGRES: OnceCell<Database> = OnceCell::const_new();

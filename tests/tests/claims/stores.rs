@@ -62,7 +62,10 @@ pub(crate) fn postgres_pool(url: &str) -> PgPool {
 
 pub(crate) fn mysql_pool(url: &str) -> MySqlPool {
     let options = MySqlPoolOptions::new().max_connections(10).acquire_timeout(Duration::from_secs(2));
-    // MariaDB is told so with each statement; a MySQL has to be told beforehand.
+    if !database::is_mysql() {
+        return options.connect_lazy(url).unwrap();
+    }
+    // As its users are told to: acemq tells MariaDB so with each statement, and a MySQL cannot be told like that.
     let options = options.after_connect(|connection, _| {
         Box::pin(async move {
             sqlx::query("SET SESSION innodb_lock_wait_timeout = 1").execute(&mut *connection).await.map(drop)
