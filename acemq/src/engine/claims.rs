@@ -3,7 +3,7 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::Facts;
 use crate::{
@@ -163,18 +163,25 @@ impl Held {
 
     /// Renews the lease, which began at `since`, for as long as this runs; ends when it is lost, and reports what happens.
     pub(crate) async fn renew_until_lost(&self, since: Instant, report: impl Fn(Renewal)) {
-        let lease = self.lease;
+        let (lease, third) = (self.lease, self.lease / 3);
         let mut ends = since + lease;
-        loop {
-            sleep(lease / 3).await;
+        let mut next = Instant::now() + third;
+        while next < ends {
+            sleep_until(next).await;
             let asked = Instant::now();
-            match answered(ANSWER.min(lease / 3), self.current.renew(lease)).await {
+            // Past its end a lease is asked for once, if a blocked thread let nobody ask before.
+            let left = Some(ends.saturating_duration_since(asked)).filter(|left| !left.is_zero());
+            let limit = ANSWER.min(third).min(left.unwrap_or(ANSWER));
+            match answered(limit, self.current.renew(lease)).await {
                 Ok(Fenced::Held) => ends = asked + lease,
                 // A store that is away for a moment takes no lease from anybody; one past its end may be taken.
                 Err(error) if Instant::now() < ends => report(Renewal::Failed(error)),
                 Ok(Fenced::Lost) | Err(_) => return report(Renewal::Lost),
             }
+            next = asked + third;
         }
+        sleep_until(ends).await;
+        report(Renewal::Lost);
     }
 }
 

@@ -12,7 +12,7 @@ use acemq_tests::{database::Kind, needs};
 use crate::stores;
 
 /// For stores that differ from another in their pool or their statements only.
-const SMALL: Race = Race { tasks: 16, ids: 1_000 };
+const SMALL: Race = Race::new(16, 1_000);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_memory_store_conforms() {

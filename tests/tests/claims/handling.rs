@@ -218,6 +218,22 @@ async fn a_handler_whose_lease_ends_is_told_to_stop_and_its_late_result_changes_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_that_cannot_be_renewed_is_lost_at_its_end_and_no_later() {
+    for fault in [Fault::Away, Fault::Silent] {
+        let ((counts, _guard), board, store) = (counted(), Board::new(), Patchy::default());
+        let app = plain(&board, store.clone()).await;
+        store.breaks(Op::Renew, fault);
+        app.put("plain", "heeds", id("a"));
+        board.begun(1).await;
+        sleep(PLAIN_LEASE * 299 / 300).await;
+        assert_eq!((board.cancelled(), counts.claims("lease_lost")), (0, 0), "{fault:?}");
+        sleep(Duration::from_millis(200)).await;
+        assert_eq!((board.cancelled(), counts.claims("lease_lost")), (1, 1), "{fault:?}");
+        app.settle().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_store_that_is_away_for_a_moment_costs_no_lease() {
     let ((counts, _guard), board, store) = (counted(), Board::new(), Patchy::default());
     let app = plain(&board, store.clone()).await;

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use acemq::idempotency::{Claim, ClaimStore, Fenced, Token};
+use acemq::idempotency::{Claim, ClaimStore, Fenced, StoreError, Token};
 use acemq_tests::{database::Kind, eventually, needs};
 use tokio::{
     runtime::{Builder, Handle},
@@ -113,6 +113,26 @@ async fn whoever_gives_up_leaves_the_lane_open_in_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = stores::sqlite(dir.path()).await;
     whoever_gives_up_leaves_the_lane_open(Arc::new(store)).await;
+}
+
+/// As in a `select!` that turns to something else in one of its arms.
+#[tokio::test]
+async fn who_waits_behind_a_future_that_nobody_polls_gets_an_answer_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = stores::sqlite(dir.path()).await;
+    let store = store.answer_timeout(Duration::from_millis(200));
+    let token = Token::random();
+    assert_eq!(store.claim("a", &token, LEASE).await, Ok(Claim::Claimed));
+    let mut renewal = store.renew("a", &token, LEASE);
+    assert!(futures_util::poll!(&mut renewal).is_pending());
+    let confirmed = timeout(Duration::from_secs(20), store.confirm("a", &token, DAY)).await;
+    let why = match confirmed.expect("an answer") {
+        Err(StoreError::Unreachable { why }) => why,
+        other => panic!("{other:?}"),
+    };
+    assert!(why.contains("no answer within 200ms"), "{why}");
+    drop(renewal);
+    assert_eq!(store.confirm("a", &token, DAY).await, Ok(Fenced::Held));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

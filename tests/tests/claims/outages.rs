@@ -1,11 +1,12 @@
 //! A database that goes away, and comes back.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use acemq::idempotency::{Claim, ClaimStore, Fenced, StoreError, Token, sql::SqlStore};
 use acemq_tests::{
     database::{Database, Kind},
     needs,
+    proxy::Proxy,
 };
 use futures_util::future::BoxFuture;
 use sqlx::Connection;
@@ -113,6 +114,44 @@ async fn no_claim_is_lost_or_won_twice_while_postgres_restarts() {
 async fn no_claim_is_lost_or_won_twice_while_mariadb_restarts() {
     needs!(MariaDb);
     nothing_is_won_twice_over_a_restart(Kind::MariaDb).await;
+}
+
+/// The route is lost without a word, with more asked for than goes into one statement.
+async fn a_silent_database_holds_up_nobody_past_the_limit(kind: Kind) {
+    let limit = Duration::from_secs(1);
+    let url = stores::shared(kind).await.url;
+    let proxy = Proxy::start(&url).await;
+    let store: Arc<dyn ClaimStore> = match kind {
+        Kind::Postgres => Arc::new(SqlStore::postgres(stores::postgres_pool(proxy.url())).answer_timeout(limit)),
+        Kind::MariaDb => Arc::new(SqlStore::mysql(stores::mysql_pool(proxy.url())).answer_timeout(limit)),
+    };
+    assert_eq!(store.claim("before", &Token::random(), LEASE).await, Ok(Claim::Claimed));
+    proxy.stall_both();
+    let mut claims = tokio::task::JoinSet::new();
+    for n in 0..900 {
+        let store = store.clone();
+        claims.spawn(async move { store.claim(&format!("during-{n}"), &Token::random(), LEASE).await });
+    }
+    // One after the other, the batches would take three times the limit.
+    let answers = tokio::time::timeout(limit * 2, claims.join_all()).await.expect("answers in time");
+    for answer in answers {
+        unreachable(answer, "a claim");
+    }
+    proxy.resume();
+    let (key, token) = ("after", Token::random());
+    assert_eq!(insist(|| store.claim(key, &token, LEASE)).await, Claim::Claimed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_postgres_holds_up_nobody_past_the_limit() {
+    needs!(Postgres);
+    a_silent_database_holds_up_nobody_past_the_limit(Kind::Postgres).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_mariadb_holds_up_nobody_past_the_limit() {
+    needs!(MariaDb);
+    a_silent_database_holds_up_nobody_past_the_limit(Kind::MariaDb).await;
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! The rules of [`ClaimStore`], to run against a store of one's own.
 //!
-//! Each function panics with a sentence that says which rule the store broke. All may run at the same time on one store
-//! and on one that holds other entries, as each makes up its own keys. They wait for leases of a few milliseconds: in real
+//! Each function panics with a sentence that says which rule the store broke. They may run at the same time on one store
+//! and on one that holds other entries, as each makes up its own keys; only [`a_purge_takes_only_what_has_ended`] needs to
+//! be the only one that purges. They wait for leases of a few milliseconds: in real
 //! time, or in paused time if the store's clock is tokio's.
 
 #![allow(clippy::missing_panics_doc, reason = "to panic is how these functions report what they find")]
@@ -27,6 +28,7 @@ use super::ClaimStore;
 
 /// The size of [`every_id_has_one_winner`]: 64 tasks that each claim 10,000 ids by default.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Race {
     /// How many claim at the same time.
     pub tasks: usize,
@@ -34,9 +36,17 @@ pub struct Race {
     pub ids: usize,
 }
 
+impl Race {
+    /// A race of `tasks` for `ids`.
+    #[must_use]
+    pub const fn new(tasks: usize, ids: usize) -> Self {
+        Self { tasks, ids }
+    }
+}
+
 impl Default for Race {
     fn default() -> Self {
-        Self { tasks: 64, ids: 10_000 }
+        Self::new(64, 10_000)
     }
 }
 

@@ -124,11 +124,25 @@ pub async fn an_ended_claim_can_be_taken_over(store: &Arc<dyn ClaimStore>) {
 pub async fn a_length_of_nothing_is_refused(store: &Arc<dyn ClaimStore>) {
     let key = fresh();
     let token = Token::random();
-    let refused = store.claim(&key, &token, Duration::ZERO).await;
-    assert!(
-        matches!(refused, Err(StoreError::Misconfigured { .. })),
-        "a lease of zero is refused as a mistake in the set-up, not with {refused:?}"
-    );
-    let at = Probe::of(store, key);
+    for length in [Duration::ZERO, Duration::from_micros(999)] {
+        let refused = store.claim(&key, &token, length).await;
+        assert!(
+            matches!(refused, Err(StoreError::Misconfigured { .. })),
+            "a lease of {length:?} is refused as a mistake in the set-up, not with {refused:?}"
+        );
+    }
+    let at = Probe::of(store, key.clone());
     at.claim(&token, LONG, Claim::Claimed, "a refused lease leaves the key free").await;
+    for length in [Duration::ZERO, Duration::from_micros(999)] {
+        for (what, refused) in [
+            ("renewal", store.renew(&key, &token, length).await),
+            ("retention", store.confirm(&key, &token, length).await),
+        ] {
+            assert!(
+                matches!(refused, Err(StoreError::Misconfigured { .. })),
+                "a {what} of {length:?} is refused as a mistake in the set-up, not with {refused:?}"
+            );
+        }
+    }
+    at.claim(&Token::random(), LONG, Claim::InProgress, "what was refused leaves the claim").await;
 }

@@ -34,8 +34,8 @@ const CAP: usize = 100_000;
 /// It covers what reaches this process twice: a redelivery, a message that was published twice. It does not cover other
 /// processes, nor this one after a restart: for these, use a store in a database.
 ///
-/// When it is full, it forgets the confirmed message whose retention would end first, and warns about it once; a claim that
-/// somebody holds is never forgotten. [`MemoryStore::refuse_when_full`] makes it refuse claims instead.
+/// When it is full, it forgets confirmed messages before their time, of a small part of them the one whose retention would
+/// end first, and warns about it once; a claim that somebody holds is never forgotten. [`MemoryStore::refuse_when_full`] makes it refuse claims instead.
 ///
 /// Time is tokio's, so that a test may pause it.
 pub struct MemoryStore {

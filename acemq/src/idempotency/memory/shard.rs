@@ -121,7 +121,7 @@ impl Shard {
     }
 
     fn end_leases(&mut self, now: u64, most: usize, room: &Room) -> usize {
-        if self.leases_last_until > now {
+        if most == 0 || self.leases_last_until > now {
             return 0;
         }
         let mut removed = 0;

@@ -26,7 +26,7 @@ struct Queue {
     dues: VecDeque<Due>,
 }
 
-/// How many distances get a queue of their own; each operation looks at the front of all of them.
+/// How many distances get a queue of their own; claims and purges look at the front of all of them.
 const QUEUES: usize = 8;
 
 /// How many ended ones are taken out at once: few enough not to keep anybody waiting.
@@ -46,7 +46,11 @@ impl Timers {
     /// Takes out some that have ended, once there is a batch of them.
     pub(super) fn take_batch(&mut self, now: u64) -> Option<[Due; BATCH]> {
         let is_over = |due: &Due| due.at <= now;
-        let queue = self.queues.iter_mut().find(|queue| queue.dues.get(BATCH - 1).is_some_and(is_over))?;
+        // Those that several threads set at the same moment may stand a little out of order.
+        let all_over = |queue: &&mut Queue| {
+            queue.dues.get(BATCH - 1).is_some_and(is_over) && queue.dues.iter().take(BATCH).all(is_over)
+        };
+        let queue = self.queues.iter_mut().find(all_over)?;
         let mut batch = [Due::default(); BATCH];
         for (taken, due) in batch.iter_mut().zip(queue.dues.drain(..BATCH)) {
             *taken = due;
@@ -84,5 +88,21 @@ impl Timers {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.others.len() + self.queues.iter().map(|q| q.dues.len()).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_ends_nothing_before_its_time() {
+        let mut timers = Timers::default();
+        for at in [60, 10, 10, 10, 10, 10, 10, 20] {
+            timers.push(5, Due { at, hash: at });
+        }
+        assert_eq!(timers.take_batch(59), None);
+        assert_eq!(timers.take_batch(60).map(|batch| batch[0].at), Some(60));
+        assert_eq!(timers.len(), 0);
     }
 }

@@ -29,8 +29,8 @@ pub trait Backend: Database {
     /// How many entries one statement of a purge deletes: as many as others can wait for.
     const PURGED: usize = 500;
 
-    /// Builds the statements.
-    fn sql(table: &Table) -> Self::Sql;
+    /// Builds the statements; without `extensions`, of what all servers of the dialect understand.
+    fn sql(table: &Table, extensions: bool) -> Self::Sql;
 
     /// The statement that creates the table.
     fn create_table(table: &Table) -> String;

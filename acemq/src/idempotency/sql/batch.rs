@@ -141,7 +141,7 @@ impl<D: Backend> Inner<D> {
     }
 
     pub(super) async fn within_limit<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-        let limit = self.timeout;
+        let limit = self.settings.timeout;
         timeout(limit, work)
             .await
             .unwrap_or_else(|_| Err(Failure::Unreachable(format!("the database gave no answer within {limit:?}"))))

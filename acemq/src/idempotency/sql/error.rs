@@ -38,9 +38,8 @@ impl Failure {
             Error::WorkerCrashed | Error::Protocol(_) => {
                 Self::Cut("the connection broke down".to_owned())
             }
-            // Such as a password that the server takes by TLS only.
-            Error::Configuration(error) => {
-                Self::Setup(format!("the settings of the connection will not do: {error}"))
+            Error::Configuration(_) => {
+                Self::Setup("the settings of the connection are not valid".to_owned())
             }
             Error::TypeNotFound { .. }
             | Error::ColumnDecode { .. }

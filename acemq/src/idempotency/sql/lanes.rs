@@ -7,6 +7,7 @@ use tokio::{
     runtime::Handle,
     sync::oneshot::{self, Receiver, Sender},
     task::yield_now,
+    time::timeout,
 };
 
 use super::{
@@ -20,6 +21,9 @@ pub(super) type Answer = Result<Verdict, StoreError>;
 
 /// How many operations go into one statement.
 const BATCH: usize = 256;
+
+/// How many operations wait in a lane at most. Some are left behind by callers that gave up while the database was away.
+const WAITING: usize = 10_000;
 
 /// Where operations of one kind meet.
 ///
@@ -131,9 +135,14 @@ async fn serve<D: Backend>(mut slot: Slot<D>) {
             return;
         }
         // Whoever no longer waits for a claim does not want to hold it; a confirmation is as true as before.
-        batch.retain(|waiting| waiting.op.kind != Kind::Claim || !waiting.answer.is_closed());
+        batch.retain(|waiting| match waiting.op.kind {
+            Kind::Claim | Kind::Renew => !waiting.answer.is_closed(),
+            Kind::Confirm | Kind::Release => true,
+        });
         let (ops, callers): (Vec<_>, Vec<_>) = batch.into_iter().map(|waiting| (waiting.op, waiting.answer)).unzip();
-        let answers = slot.store.carry(&ops).await;
+        // After the limit nobody waits for these any more.
+        let limited = timeout(slot.store.settings.timeout, slot.store.carry(&ops));
+        let answers = limited.await.unwrap_or_default();
         for (caller, answer) in callers.into_iter().zip(answers) {
             // Who has gone does not miss it.
             let _ = caller.send(answer);
@@ -146,14 +155,25 @@ async fn serve<D: Backend>(mut slot: Slot<D>) {
 enum Entry<D: Backend> {
     Go(Slot<D>),
     Wait(Receiver<Answer>),
+    Full,
 }
 
 impl<D: Backend> Inner<D> {
-    /// Has `op` done, together with whatever else is asked for at the same time.
+    /// Has `op` done, together with whatever else is asked for at the same time, or gives up: the wait for others is part of
+    /// the answer's time.
     pub(super) async fn submit(self: &Arc<Self>, op: Op) -> Answer {
+        let answer = self.within_limit(async { Ok(self.take_part(op).await) }).await;
+        answer.unwrap_or_else(|failure| Err(self.failed(failure)))
+    }
+
+    async fn take_part(self: &Arc<Self>, op: Op) -> Answer {
         loop {
             match self.enter(&op) {
                 Entry::Go(_slot) => return self.carry_one(&op).await,
+                Entry::Full => {
+                    let why = format!("{WAITING} operations wait for the database already");
+                    return Err(StoreError::Unreachable { why });
+                }
                 Entry::Wait(answer) => {
                     if let Ok(answer) = answer.await {
                         return answer;
@@ -168,6 +188,9 @@ impl<D: Backend> Inner<D> {
         if state.running < D::AT_ONCE {
             state.running += 1;
             return Entry::Go(Slot { store: Arc::clone(self), kind: op.kind, owner: Owner::Caller });
+        }
+        if state.waiting.len() >= WAITING {
+            return Entry::Full;
         }
         let (answer, receiver) = oneshot::channel();
         state.waiting.push_back(Waiting { op: op.clone(), answer });

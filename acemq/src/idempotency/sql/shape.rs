@@ -109,14 +109,14 @@ impl<D: Backend> Inner<D> {
         if !faults.is_empty() {
             return Err(Failure::Setup(format!(
                 "the table {} will not do: {}; it is meant to be created with:\n{}",
-                self.table.display(),
+                self.settings.table.display(),
                 faults.join("; "),
-                D::create_table(&self.table)
+                D::create_table(&self.settings.table)
             )));
         }
         if !shape.finds_ended() {
             tracing::warn!(
-                table = self.table.display(),
+                table = self.settings.table.display(),
                 "the claim store's table has no index on expires_at: each purge reads all of it"
             );
         }

@@ -33,11 +33,18 @@ pub struct SqlStore<D: Dialect> {
 
 /// What the callers and the tasks of a store share.
 pub struct Inner<D: Backend> {
-    pub(super) pool: Pool<D>,
+    pub(super) settings: Settings<D>,
     pub(super) sql: D::Sql,
+    lanes: Lanes,
+}
+
+/// What a store was given.
+pub(super) struct Settings<D: Backend> {
+    pub(super) pool: Pool<D>,
     pub(super) table: Table,
     pub(super) timeout: Duration,
-    lanes: Lanes,
+    /// Whether statements may use what only some servers of the dialect understand.
+    pub(super) extensions: bool,
     /// Where the transactions of handlers come from; no pool if that of the store serves nothing else.
     handlers: Option<Pool<D>>,
     /// Whether handlers may hold the connections that the store needs.
@@ -46,23 +53,38 @@ pub struct Inner<D: Backend> {
 
 impl<D: Dialect> SqlStore<D> {
     pub(super) fn shared(pool: Pool<D>) -> Self {
-        Self::build(pool.clone(), Table::default(), TIMEOUT, Some(pool), true)
+        let handlers = Some(pool.clone());
+        Self::build(Settings { handlers, crowded: true, ..Settings::of(pool) })
     }
 
     pub(super) fn own(pool: Pool<D>) -> Self {
-        Self::build(pool, Table::default(), TIMEOUT, None, false)
+        Self::build(Settings::of(pool))
     }
 
-    fn build(pool: Pool<D>, table: Table, timeout: Duration, handlers: Option<Pool<D>>, crowded: bool) -> Self {
-        let inner = Inner { pool, sql: D::sql(&table), table, timeout, lanes: Lanes::default(), handlers, crowded };
-        Self { inner: Arc::new(inner) }
+    fn build(settings: Settings<D>) -> Self {
+        let sql = D::sql(&settings.table, settings.extensions);
+        Self { inner: Arc::new(Inner { settings, sql, lanes: Lanes::default() }) }
+    }
+
+    /// The store with a change of its settings, and with all the others.
+    pub(super) fn with(self, change: impl FnOnce(&mut Settings<D>)) -> Self {
+        let Settings { pool, table, timeout, extensions, handlers, crowded } = &self.inner.settings;
+        let mut settings = Settings {
+            pool: pool.clone(),
+            table: table.clone(),
+            timeout: *timeout,
+            extensions: *extensions,
+            handlers: handlers.clone(),
+            crowded: *crowded,
+        };
+        change(&mut settings);
+        Self::build(settings)
     }
 
     /// Uses the table `name`, or `schema.name`, rather than `acemq_idempotency`.
     #[must_use]
     pub fn table(self, name: &str) -> Self {
-        let Inner { pool, timeout, handlers, crowded, .. } = &*self.inner;
-        Self::build(pool.clone(), Table::named(name), *timeout, handlers.clone(), *crowded)
+        self.with(|settings| settings.table = Table::named(name))
     }
 
     /// Gives up on the database after `limit`, 10 seconds by default; waiting for a connection of the pool is included.
@@ -71,8 +93,7 @@ impl<D: Dialect> SqlStore<D> {
     /// 12 seconds whatever the limit.
     #[must_use]
     pub fn answer_timeout(self, limit: Duration) -> Self {
-        let Inner { pool, table, handlers, crowded, .. } = &*self.inner;
-        Self::build(pool.clone(), table.clone(), limit, handlers.clone(), *crowded)
+        self.with(|settings| settings.timeout = limit)
     }
 
     /// Begins the transactions that handlers take as [`Tx`](super::Tx) on this pool of the same database.
@@ -81,30 +102,20 @@ impl<D: Dialect> SqlStore<D> {
     /// every connection of their pool then keep no claim waiting.
     #[must_use]
     pub fn transactions(self, pool: Pool<D>) -> Self {
-        let Inner { pool: own, table, timeout, crowded, .. } = &*self.inner;
-        Self::build(own.clone(), table.clone(), *timeout, Some(pool), *crowded)
+        self.with(|settings| settings.handlers = Some(pool))
     }
 
     /// Says that no handler holds a connection of the store's pool while it runs, so that
     /// [`concurrency_limit`](ClaimStore::concurrency_limit) is none.
     #[must_use]
     pub fn pool_to_itself(self) -> Self {
-        let Inner { pool, table, timeout, handlers, .. } = &*self.inner;
-        Self::build(pool.clone(), table.clone(), *timeout, handlers.clone(), false)
-    }
-
-    #[cfg(feature = "mysql")]
-    pub(super) fn with_sql(self, sql: D::Sql) -> Self {
-        let Inner { pool, table, timeout, handlers, crowded, .. } = &*self.inner;
-        let (pool, table, timeout, handlers) = (pool.clone(), table.clone(), *timeout, handlers.clone());
-        let lanes = Lanes::default();
-        Self { inner: Arc::new(Inner { pool, sql, table, timeout, lanes, handlers, crowded: *crowded }) }
+        self.with(|settings| settings.crowded = false)
     }
 
     /// The statements that create the table and its index.
     #[must_use]
     pub fn create_table_sql(&self) -> String {
-        D::create_table(&self.inner.table)
+        D::create_table(&self.inner.settings.table)
     }
 
     pub(super) fn inner(&self) -> &Arc<Inner<D>> {
@@ -117,9 +128,15 @@ impl<D: Dialect> SqlStore<D> {
     }
 }
 
+impl<D: Backend> Settings<D> {
+    fn of(pool: Pool<D>) -> Self {
+        Self { pool, table: Table::default(), timeout: TIMEOUT, extensions: true, handlers: None, crowded: false }
+    }
+}
+
 impl<D: Backend> Inner<D> {
     pub(super) fn handlers(&self) -> Option<&Pool<D>> {
-        self.handlers.as_ref()
+        self.settings.handlers.as_ref()
     }
 
     pub(super) fn lane(&self, kind: Kind) -> &Lane {
@@ -127,7 +144,7 @@ impl<D: Backend> Inner<D> {
     }
 
     pub(super) fn failed(&self, failure: Failure) -> StoreError {
-        failure.into_error(&D::create_table(&self.table))
+        failure.into_error(&D::create_table(&self.settings.table))
     }
 }
 
@@ -156,7 +173,7 @@ impl<D: Backend> fmt::Debug for Inner<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SqlStore")
             .field("database", &D::NAME)
-            .field("table", &self.table.display())
+            .field("table", &self.settings.table.display())
             .finish_non_exhaustive()
     }
 }
@@ -221,8 +238,8 @@ impl<D: Dialect> ClaimStore for SqlStore<D> {
     }
 
     fn concurrency_limit(&self) -> Option<usize> {
-        let most = self.inner.pool.options().get_max_connections();
+        let most = self.inner.settings.pool.options().get_max_connections();
         let others = usize::try_from(most.saturating_sub(1)).ok();
-        others.filter(|_| self.inner.crowded)
+        others.filter(|_| self.inner.settings.crowded)
     }
 }

@@ -26,8 +26,8 @@ use crate::{
 ///
 /// It is an argument of a consumer that is `idempotent` and whose claims are in a table of the same database. When the
 /// handler accepts the message, the message is marked as handled in the transaction, and both are committed; when it fails
-/// in whatever way, they are rolled back. So within this database each message has its effect once, even if the process
-/// dies in the handler, or before it could acknowledge the message.
+/// in whatever way, they are rolled back. So within this database a message has its effect at most once for as long as its
+/// confirmation is remembered, even if the process dies in the handler, or before it could acknowledge the message.
 ///
 /// - The commit comes after the handler has returned. If it fails, so has the handler: the message is tried again.
 /// - If the claim was lost, because the lease ended and somebody else took the message over, the writes are rolled back.

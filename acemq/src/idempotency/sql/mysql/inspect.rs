@@ -41,7 +41,7 @@ pub(super) async fn inspect(store: &Inner<MySql>) -> Result<Shape, Failure> {
 }
 
 async fn look(store: &Inner<MySql>) -> Result<Option<Shape>, sqlx::Error> {
-    let mut connection = store.pool.acquire().await?;
+    let mut connection = store.settings.pool.acquire().await?;
     let mut shape = Shape::default();
     let tables = rows(store, &mut connection, TABLE).await?;
     let Some(table) = tables.first() else {
@@ -70,9 +70,9 @@ async fn look(store: &Inner<MySql>) -> Result<Option<Shape>, sqlx::Error> {
         let (name, value): (&str, &str) = (row.try_get(0)?, row.try_get(1)?);
         if name == "innodb_lock_wait_timeout" {
             let waits = value.parse().map_or(Duration::MAX, Duration::from_secs);
-            if !limits && waits >= store.timeout {
+            if !limits && waits >= store.settings.timeout {
                 tracing::warn!(
-                    table = store.table.display(),
+                    table = store.settings.table.display(),
                     innodb_lock_wait_timeout = value,
                     "the claim store's sessions wait long for an entry that a handler's transaction holds, and claims of \
                      other messages with them: set the variable to 1 for the pool's sessions, or use connect_mysql"
@@ -94,7 +94,7 @@ async fn rows(
     connection: &mut MySqlConnection,
     text: &'static str,
 ) -> Result<Vec<MySqlRow>, sqlx::Error> {
-    sqlx::query(text).bind(store.table.schema()).bind(store.table.name()).fetch_all(connection).await
+    sqlx::query(text).bind(store.settings.table.schema()).bind(store.settings.table.name()).fetch_all(connection).await
 }
 
 fn column(row: &MySqlRow) -> Result<Column, sqlx::Error> {

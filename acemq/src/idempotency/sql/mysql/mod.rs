@@ -12,7 +12,7 @@ use sqlx::{
 };
 use tokio::sync::OnceCell;
 
-use self::server::{Abilities, Sized, Texts};
+use self::server::{Abilities, BySize, Texts};
 use super::{
     SqlStore,
     backend::Backend,
@@ -67,10 +67,7 @@ impl SqlStore<MySql> {
     /// A claim then takes two statements.
     #[must_use]
     pub fn without_extensions(self) -> Self {
-        let Sql { table, .. } = &self.inner().sql;
-        let texts = Texts::new(table, Abilities::NONE);
-        let sql = Sql { table: table.clone(), texts: OnceCell::new_with(Some(texts)) };
-        self.with_sql(sql)
+        self.with(|settings| settings.extensions = false)
     }
 }
 
@@ -80,8 +77,9 @@ impl Backend for MySql {
     const JOINT: bool = false;
     const AT_ONCE: usize = 2;
 
-    fn sql(table: &Table) -> Sql {
-        Sql { table: table.clone(), texts: OnceCell::new() }
+    fn sql(table: &Table, extensions: bool) -> Sql {
+        let known = (!extensions).then(|| Texts::new(table, Abilities::NONE));
+        Sql { table: table.clone(), texts: OnceCell::new_with(known) }
     }
 
     fn create_table(table: &Table) -> String {
@@ -157,8 +155,8 @@ impl Backend for MySql {
     }
 
     async fn probe(store: &Inner<Self>) -> Result<(), Failure> {
-        for text in probes(&store.table, &MysqlQueryBuilder) {
-            sqlx::query(AssertSqlSafe(text)).execute(&store.pool).await.map_err(|error| judge(&error))?;
+        for text in probes(&store.settings.table, &MysqlQueryBuilder) {
+            sqlx::query(AssertSqlSafe(text)).execute(&store.settings.pool).await.map_err(|error| judge(&error))?;
         }
         Ok(())
     }
@@ -178,7 +176,7 @@ impl Sql {
 type Acquired = sqlx::pool::PoolConnection<MySql>;
 
 async fn acquire(store: &Inner<MySql>) -> Result<Acquired, Failure> {
-    store.pool.acquire().await.map_err(|error| judge(&error))
+    store.settings.pool.acquire().await.map_err(|error| judge(&error))
 }
 
 fn query(text: &Arc<str>) -> Query<'static, MySql, MySqlArguments> {
@@ -243,7 +241,7 @@ async fn claim(texts: &Texts, connection: &mut MySqlConnection, group: &Group<'_
 /// Changes what is held, and reads which ones that were if not all of them.
 async fn update(
     texts: &Texts,
-    change: &Sized,
+    change: &BySize,
     connection: &mut MySqlConnection,
     group: &Group<'_>,
     state: &str,
@@ -317,6 +315,13 @@ async fn held(
 }
 
 fn judge(error: &sqlx::Error) -> Failure {
+    // It is the default of a MySQL, and sqlx says it only to whoever prints its error.
+    if matches!(error, sqlx::Error::Configuration(why) if why.to_string().contains("mysql-rsa")) {
+        return Failure::Setup(
+            "the server takes the password only over TLS, or encrypted, for which sqlx needs its feature mysql-rsa"
+                .to_owned(),
+        );
+    }
     Failure::judge(error, |answer| {
         let why = answer.message().to_owned();
         let number = answer.try_downcast_ref::<MySqlDatabaseError>().map_or(0, MySqlDatabaseError::number);
@@ -336,4 +341,28 @@ fn judge(error: &sqlx::Error) -> Failure {
             _ => Failure::Unreachable(why),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_password_that_cannot_be_sent_is_told_with_its_remedy() {
+        let told = |why: &str| format!("{:?}", judge(&sqlx::Error::Configuration(why.into())));
+        assert!(told("RSA auth backend disabled; enable feature `mysql-rsa` or use TLS.").contains("over TLS"));
+        assert!(!told("a secret").contains("secret"));
+    }
+
+    #[tokio::test]
+    async fn a_store_without_extensions_stays_so_whatever_is_set_next() {
+        let pool = MySqlPool::connect_lazy("mysql://nobody@localhost/nowhere").unwrap();
+        let store = SqlStore::mysql(pool.clone()).without_extensions();
+        let store = store.table("t").answer_timeout(Duration::from_secs(2)).transactions(pool).pool_to_itself();
+        let texts = store.inner().sql.texts.get().unwrap();
+        let (claim, _) = texts.claim.text(1);
+        assert!(claim.starts_with("INSERT INTO `t` ") && !claim.contains("RETURNING"), "{claim}");
+    }
 }

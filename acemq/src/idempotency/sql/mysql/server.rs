@@ -40,20 +40,20 @@ impl Abilities {
 #[derive(Debug)]
 pub(super) struct Texts {
     pub(super) abilities: Abilities,
-    pub(super) claim: Sized,
-    pub(super) found: Sized,
-    pub(super) confirm: Sized,
-    pub(super) renew: Sized,
-    pub(super) release: Sized,
-    pub(super) held: Sized,
+    pub(super) claim: BySize,
+    pub(super) found: BySize,
+    pub(super) confirm: BySize,
+    pub(super) renew: BySize,
+    pub(super) release: BySize,
+    pub(super) held: BySize,
     pub(super) lasting: Arc<str>,
-    pub(super) purge: Sized,
+    pub(super) purge: BySize,
     pub(super) ended: Arc<str>,
 }
 
 impl Texts {
     pub(super) fn new(table: &Table, abilities: Abilities) -> Self {
-        let sized = |build: fn(&Table, usize) -> String, ending: Option<String>| Sized {
+        let sized = |build: fn(&Table, usize) -> String, ending: Option<String>| BySize {
             table: table.clone(),
             abilities,
             build,
@@ -78,7 +78,7 @@ impl Texts {
 
 /// A statement whose text depends on the number of entries.
 #[derive(Debug)]
-pub(super) struct Sized {
+pub(super) struct BySize {
     table: Table,
     abilities: Abilities,
     build: fn(&Table, usize) -> String,
@@ -86,7 +86,7 @@ pub(super) struct Sized {
     texts: [OnceLock<Arc<str>>; SIZES],
 }
 
-impl Sized {
+impl BySize {
     /// The text for `count` entries or the next size, and that size: the last entry is repeated to fill it.
     pub(super) fn text(&self, count: usize) -> (Arc<str>, usize) {
         let size = count.next_power_of_two();

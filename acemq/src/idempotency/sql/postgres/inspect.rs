@@ -35,8 +35,8 @@ pub(super) async fn inspect(store: &Inner<Postgres>) -> Result<Shape, Failure> {
 }
 
 async fn look(store: &Inner<Postgres>) -> Result<Option<Shape>, sqlx::Error> {
-    let mut connection = store.pool.acquire().await?;
-    let (schema, name) = (store.table.schema(), store.table.name());
+    let mut connection = store.settings.pool.acquire().await?;
+    let (schema, name) = (store.settings.table.schema(), store.settings.table.name());
     let row = sqlx::query(TABLE).bind(schema).bind(name).fetch_one(&mut *connection).await?;
     let Some(table) = row.try_get::<Option<i64>, _>(0)? else {
         return Ok(None);

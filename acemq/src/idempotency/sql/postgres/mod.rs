@@ -73,7 +73,7 @@ impl Backend for Postgres {
     const JOINT: bool = false;
     const AT_ONCE: usize = 2;
 
-    fn sql(table: &Table) -> Sql {
+    fn sql(table: &Table, _: bool) -> Sql {
         Sql {
             fresh: Planned::new(texts::fresh(table)),
             fresh_one: Planned::new(texts::fresh_one(table)),
@@ -93,7 +93,7 @@ impl Backend for Postgres {
     }
 
     async fn carry(store: &Inner<Self>, groups: &[Group<'_>]) -> Result<Vec<Verdict>, Failure> {
-        let mut connection = store.pool.acquire().await.map_err(|e| judge(&e))?;
+        let mut connection = store.settings.pool.acquire().await.map_err(|e| judge(&e))?;
         let mut verdicts = Vec::new();
         for group in groups {
             verdicts.extend(run(&store.sql, &mut connection, group).await?);
@@ -102,7 +102,7 @@ impl Backend for Postgres {
     }
 
     async fn look(store: &Inner<Self>, items: &[Item<'_>]) -> Result<Vec<Verdict>, Failure> {
-        let mut connection = store.pool.acquire().await.map_err(|e| judge(&e))?;
+        let mut connection = store.settings.pool.acquire().await.map_err(|e| judge(&e))?;
         let rows = many(&store.sql.claimed, &mut connection, items, None).await?;
         Ok(verdicts(items, &pairs(&rows)?))
     }
@@ -130,7 +130,7 @@ impl Backend for Postgres {
     async fn purge(store: &Inner<Self>, most: usize) -> Result<usize, Failure> {
         let done = query(&store.sql.purge)
             .bind(i64::try_from(most).unwrap_or(i64::MAX))
-            .execute(&store.pool)
+            .execute(&store.settings.pool)
             .await
             .map_err(|error| judge(&error))?;
         Ok(usize::try_from(done.rows_affected()).unwrap_or(most))
@@ -141,8 +141,8 @@ impl Backend for Postgres {
     }
 
     async fn probe(store: &Inner<Self>) -> Result<(), Failure> {
-        for text in probes(&store.table, &PostgresQueryBuilder) {
-            sqlx::query(AssertSqlSafe(text)).execute(&store.pool).await.map_err(|error| judge(&error))?;
+        for text in probes(&store.settings.table, &PostgresQueryBuilder) {
+            sqlx::query(AssertSqlSafe(text)).execute(&store.settings.pool).await.map_err(|error| judge(&error))?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ const FIRST: u64 = 8;
 /// From when on a statement is slow enough to be planned anew.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// How often that may be tried.
+/// How soon that may be tried again; twice as long after each try that did not help.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A statement that is planned anew as the table grows.
@@ -32,12 +32,13 @@ struct Current {
     /// The number of uses at which there is to be a new plan.
     until: u64,
     since: Option<Instant>,
+    pause: Duration,
 }
 
 impl Planned {
     pub(super) fn new(text: String) -> Self {
         let text = Arc::from(text);
-        let current = Current { text: Arc::clone(&text), number: 0, uses: 0, until: FIRST, since: None };
+        let current = Current { text: Arc::clone(&text), number: 0, uses: 0, until: FIRST, since: None, pause: PAUSE };
         Self { text, current: Mutex::new(current) }
     }
 
@@ -47,25 +48,29 @@ impl Planned {
         current.uses += 1;
         if current.uses > current.until {
             current.until = current.until.saturating_mul(4);
-            self.renew(&mut current);
+            self.replan(&mut current);
         }
         Arc::clone(&current.text)
     }
 
     /// Takes note of how long the statement took.
     pub(super) fn took(&self, length: Duration, now: Instant) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if length < SLOW {
+            current.pause = PAUSE;
             return;
         }
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let since = current.since.map(|since| now.duration_since(since));
-        if since.is_none_or(|since| since > PAUSE) {
-            self.renew(&mut current);
+        if since.is_none_or(|since| since > current.pause) {
+            if since.is_some() {
+                current.pause = current.pause.saturating_mul(2);
+            }
+            self.replan(&mut current);
             current.since = Some(now);
         }
     }
 
-    fn renew(&self, current: &mut Current) {
+    fn replan(&self, current: &mut Current) {
         current.number = current.number.wrapping_add(1);
         current.text = format!("{} /* {} */", self.text, current.number).into();
     }
@@ -96,5 +101,24 @@ mod tests {
             .into();
         let expected = ["SELECT 1", "SELECT 1 /* 1 */", "SELECT 1 /* 1 */", "SELECT 1 /* 2 */", "SELECT 1 /* 2 */"];
         assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn a_statement_that_stays_slow_is_planned_anew_ever_more_rarely() {
+        let planned = Planned::new("SELECT 1".to_owned());
+        let start = Instant::now();
+        let number = || planned.current.lock().unwrap().number;
+        let numbers: Vec<_> = (0..70_u64)
+            .map(|at| {
+                planned.took(SLOW, start + Duration::from_millis(at * 1_001));
+                number()
+            })
+            .collect();
+        let new: Vec<_> = (1..70).filter(|at| numbers[*at] != numbers[at - 1]).collect();
+        assert_eq!(new, [1, 3, 7, 15, 31, 63]);
+        planned.took(Duration::ZERO, start + Duration::from_secs(80));
+        planned.took(SLOW, start + Duration::from_secs(81));
+        planned.took(SLOW, start + Duration::from_secs(84));
+        assert_eq!(number(), 9, "after a fast one it is tried as often as before");
     }
 }

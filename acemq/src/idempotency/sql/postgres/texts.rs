@@ -1,5 +1,5 @@
-//! The texts. Every statement takes the keys as its first parameter, the tokens as its second and a length as its third,
-//! and serves any number of entries.
+//! The texts. Unless its comment says otherwise, a statement takes the keys as its first parameter, the tokens as its second
+//! and a length as its third, if it needs them, and serves any number of entries.
 
 use sea_query::{
     CaseStatement, ColumnDef, CommonTableExpression, Expr, ExprTrait as _, Func, Index, JoinType, LockBehavior,

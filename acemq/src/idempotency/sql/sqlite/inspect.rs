@@ -32,9 +32,9 @@ pub(super) async fn inspect(store: &Inner<Sqlite>) -> Result<Shape, Failure> {
 }
 
 async fn look(store: &Inner<Sqlite>) -> Result<Shape, sqlx::Error> {
-    let mut connection = store.pool.acquire().await?;
-    let name = store.table.name();
-    let schema = store.table.schema().unwrap_or("main");
+    let mut connection = store.settings.pool.acquire().await?;
+    let name = store.settings.table.name();
+    let schema = store.settings.table.schema().unwrap_or("main");
     let mut shape = Shape::default();
     let indexes = sqlx::query(INDEXES).bind(name).bind(schema).fetch_all(&mut *connection).await?;
     let mut comparisons = HashMap::new();

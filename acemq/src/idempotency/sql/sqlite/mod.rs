@@ -61,7 +61,7 @@ impl Backend for Sqlite {
     const JOINT: bool = true;
     const AT_ONCE: usize = 1;
 
-    fn sql(table: &Table) -> Sql {
+    fn sql(table: &Table, _: bool) -> Sql {
         Sql {
             claim: texts::claim(table).shared(),
             found: texts::found(table).shared(),
@@ -82,7 +82,7 @@ impl Backend for Sqlite {
 
     async fn look(store: &Inner<Self>, items: &[Item<'_>]) -> Result<Vec<Verdict>, Failure> {
         let held = async {
-            let mut connection = store.pool.acquire().await?;
+            let mut connection = store.settings.pool.acquire().await?;
             held(&store.sql, &mut connection, items, "CLAIMED").await
         };
         held.await.map_err(|error| judge(&error))
@@ -116,7 +116,7 @@ impl Backend for Sqlite {
     async fn purge(store: &Inner<Self>, most: usize) -> Result<usize, Failure> {
         let done = query(&store.sql.purge)
             .bind(i64::try_from(most).unwrap_or(i64::MAX))
-            .execute(&store.pool)
+            .execute(&store.settings.pool)
             .await
             .map_err(|error| judge(&error))?;
         Ok(usize::try_from(done.rows_affected()).unwrap_or(most))
@@ -127,8 +127,8 @@ impl Backend for Sqlite {
     }
 
     async fn probe(store: &Inner<Self>) -> Result<(), Failure> {
-        for text in probes(&store.table, &SqliteQueryBuilder) {
-            sqlx::query(AssertSqlSafe(text)).execute(&store.pool).await.map_err(|error| judge(&error))?;
+        for text in probes(&store.settings.table, &SqliteQueryBuilder) {
+            sqlx::query(AssertSqlSafe(text)).execute(&store.settings.pool).await.map_err(|error| judge(&error))?;
         }
         Ok(())
     }
@@ -142,10 +142,10 @@ async fn carry(store: &Inner<Sqlite>, groups: &[Group<'_>]) -> Result<Vec<Verdic
     if let [group] = groups
         && group.items.len() == 1
     {
-        let mut connection = store.pool.acquire().await?;
+        let mut connection = store.settings.pool.acquire().await?;
         return run(&store.sql, &mut connection, group).await;
     }
-    let mut transaction = Sqlite::begin(&store.pool).await?;
+    let mut transaction = Sqlite::begin(&store.settings.pool).await?;
     let mut verdicts = Vec::new();
     for group in groups {
         verdicts.extend(run(&store.sql, &mut transaction, group).await?);
