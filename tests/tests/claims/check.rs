@@ -1,11 +1,13 @@
 //! What a check says about a table, a privilege or a database that will not do.
 
+use std::sync::{Arc, Mutex};
+
 use acemq::idempotency::{ClaimStore, StoreError, Token, sql::SqlStore};
 use acemq_tests::{
     database::{self, Kind},
     needs,
 };
-use sqlx::{AssertSqlSafe, SqlitePool, sqlite::SqlitePoolOptions};
+use sqlx::{AssertSqlSafe, SqlitePool, mysql::MySqlPoolOptions, sqlite::SqlitePoolOptions};
 
 use crate::stores::{self, LEASE};
 
@@ -255,4 +257,42 @@ async fn a_pool_that_handlers_share_limits_how_many_may_run() {
     assert_eq!(store.concurrency_limit(), Some(4));
     let own = SqlStore::connect_sqlite(stores::sqlite_options(dir.path()));
     assert_eq!(own.concurrency_limit(), None);
+}
+
+/// What is logged while it lives, on this thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_check_tells_of_sessions_that_wait_long_for_a_lock() {
+    needs!(MariaDb);
+    let url = stores::shared(Kind::MariaDb).await.url;
+    for (wait, extensions, told) in [(50, false, true), (1, false, false), (50, true, database::is_mysql())] {
+        let set = format!("SET SESSION innodb_lock_wait_timeout = {wait}");
+        let pool = MySqlPoolOptions::new().after_connect(move |connection, _| {
+            let set = set.clone();
+            Box::pin(async move { sqlx::query(AssertSqlSafe(set)).execute(connection).await.map(drop) })
+        });
+        let store = SqlStore::mysql(pool.connect_lazy(&url).unwrap());
+        // MariaDB takes the limit with each statement, if it may.
+        let store = if extensions { store } else { store.without_extensions() };
+        let log = Log::default();
+        let writer = log.clone();
+        let logging = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+        let logging = tracing::subscriber::set_default(logging);
+        assert_eq!(store.check().await, Ok(()));
+        drop(logging);
+        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.contains("innodb_lock_wait_timeout"), told, "{wait} s: {text}");
+    }
 }
