@@ -113,33 +113,31 @@ impl<D: Backend> Inner<D> {
 
     /// Deletes up to `most` ended entries in one statement.
     pub(super) async fn purge_some(&self, most: usize) -> Result<usize, Failure> {
-        self.patiently(|| D::purge(self, most)).await
+        self.within_limit(self.patiently(|| D::purge(self, most))).await
     }
 
-    /// Tries again what has lost against others or lost its connection, within the limits of number and time.
+    /// Tries again what has lost against others or lost its connection, a limited number of times.
     async fn patiently<T, F>(&self, work: impl Fn() -> F) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, Failure>>,
     {
-        let tries = async {
-            let mut cut = false;
-            let mut tried = 1;
-            loop {
-                match work().await {
-                    Err(Failure::Retry(_)) if tried < TRIES => {
-                        let most = 1 << tried;
-                        sleep(Duration::from_millis(rand::random_range(0..=most))).await;
-                        tried += 1;
-                    }
-                    // The tokens make it safe: what the lost connection has done is recognised as one's own.
-                    Err(Failure::Cut(_)) if !cut => cut = true,
-                    other => return other,
+        let mut cut = false;
+        let mut tried = 1;
+        loop {
+            match work().await {
+                Err(Failure::Retry(_)) if tried < TRIES => {
+                    let most = 1 << tried;
+                    sleep(Duration::from_millis(rand::random_range(0..=most))).await;
+                    tried += 1;
                 }
+                // The tokens make it safe: what the lost connection has done is recognised as one's own.
+                Err(Failure::Cut(_)) if !cut => cut = true,
+                other => return other,
             }
-        };
-        self.within_limit(tries).await
+        }
     }
 
+    /// Ends in time, whatever it is that the database does not answer.
     pub(super) async fn within_limit<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         let limit = self.settings.timeout;
         timeout(limit, work)
