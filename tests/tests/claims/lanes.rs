@@ -135,6 +135,27 @@ async fn who_waits_behind_a_future_that_nobody_polls_gets_an_answer_all_the_same
     assert_eq!(store.confirm("a", &token, DAY).await, Ok(Fenced::Held));
 }
 
+#[tokio::test]
+async fn what_waits_for_a_database_that_does_not_answer_is_bounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = stores::sqlite(dir.path()).await;
+    let token = Token::random();
+    let mut renewal = store.renew("a", &token, LEASE);
+    assert!(futures_util::poll!(&mut renewal).is_pending());
+    let mut waiting: Vec<_> = (0..10_000).map(|_| store.release("a", &token)).collect();
+    for release in &mut waiting {
+        assert!(futures_util::poll!(release).is_pending());
+    }
+    match store.release("a", &token).await {
+        Err(StoreError::Unreachable { why }) => assert!(why.contains("10000 operations wait"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    drop((renewal, waiting));
+    let soon = Duration::from_secs(20);
+    let claimed = eventually(soon, "room for a claim", async || store.claim("a", &token, LEASE).await).await;
+    assert_eq!(claimed, Claim::Claimed);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_leaves_no_task_behind() {
     let dir = tempfile::tempdir().unwrap();

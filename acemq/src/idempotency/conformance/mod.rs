@@ -2,8 +2,8 @@
 //!
 //! Each function panics with a sentence that says which rule the store broke. They may run at the same time on one store
 //! and on one that holds other entries, as each makes up its own keys; only [`a_purge_takes_only_what_has_ended`] needs to
-//! be the only one that purges. They wait for leases of a few milliseconds: in real
-//! time, or in paused time if the store's clock is tokio's.
+//! be the only one that purges. They wait for leases of a few milliseconds: in real time, or in paused time if the store's
+//! clock is tokio's.
 
 #![allow(clippy::missing_panics_doc, reason = "to panic is how these functions report what they find")]
 

@@ -35,7 +35,8 @@ const CAP: usize = 100_000;
 /// processes, nor this one after a restart: for these, use a store in a database.
 ///
 /// When it is full, it forgets confirmed messages before their time, of a small part of them the one whose retention would
-/// end first, and warns about it once; a claim that somebody holds is never forgotten. [`MemoryStore::refuse_when_full`] makes it refuse claims instead.
+/// end first, and warns about it once; a claim that somebody holds is never forgotten.
+/// [`MemoryStore::refuse_when_full`] makes it refuse claims instead.
 ///
 /// Time is tokio's, so that a test may pause it.
 pub struct MemoryStore {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::idempotency::{Claim, ClaimStore, Fenced, StoreError, Token, key::fit, store::long_enough};
 
-/// How long a statement may take in all, with waiting for a connection and with all its tries.
+/// How long an answer may take in all, with the wait for statements of others and for a connection, and with all tries.
 ///
 /// A consumer gives up a little later.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -87,7 +87,8 @@ impl<D: Dialect> SqlStore<D> {
         self.with(|settings| settings.table = Table::named(name))
     }
 
-    /// Gives up on the database after `limit`, 10 seconds by default; waiting for a connection of the pool is included.
+    /// Gives up on the database after `limit`, 10 seconds by default; waiting for a connection of the pool, and for what others
+    /// asked before, is included.
     ///
     /// The answer is then [`StoreError::Unreachable`]. It ought to be well under the lease. A consumer gives up after
     /// 12 seconds whatever the limit.
