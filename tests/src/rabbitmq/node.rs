@@ -319,6 +319,7 @@ impl Node {
             .env("RABBITMQ_ADVANCED_CONFIG_FILE", below("advanced.config"))
             .env("RABBITMQ_ENABLED_PLUGINS_FILE", below("enabled_plugins"))
             .env("RABBITMQ_CONF_ENV_FILE", "/dev/null")
+            .env("ERL_CRASH_DUMP", below("erl_crash.dump"))
             .env("RABBITMQ_DIST_PORT", self.distribution_port().to_string())
             // The shell that starts the server becomes the server, so that signals reach it.
             .env("RUNNING_UNDER_SYSTEMD", "true")
