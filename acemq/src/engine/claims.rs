@@ -21,6 +21,9 @@ const ANSWER: Duration = Duration::from_secs(12);
 /// How long all tries may take together, as a close waits for them.
 const ANSWERS: Duration = Duration::from_secs(15);
 
+/// How soon a renewal that failed is tried again at the soonest.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// How a consumer keeps duplicates out.
 #[derive(Debug, Clone)]
 pub(crate) struct Claims {
@@ -112,13 +115,15 @@ impl Held {
         claimed
     }
 
-    /// Takes back a claim that may have been made although no answer came: it would keep the message waiting for the lease.
+    /// Takes back a claim that may have been made although no answer came, or is still to be made: it would keep the message
+    /// waiting for the lease.
     fn forget(&self) {
         let current = Arc::clone(&self.current);
         tokio::spawn(async move {
             for tried in 1..=TRIES {
                 sleep(Duration::from_secs(1) * tried).await;
-                if answered(ANSWER, current.release()).await.is_ok() {
+                // One that is not there may come yet.
+                if let Ok(Fenced::Held) = answered(ANSWER, current.release()).await {
                     return;
                 }
             }
@@ -164,23 +169,29 @@ impl Held {
     /// Renews the lease, which began at `since`, for as long as this runs; ends when it is lost, and reports what happens.
     pub(crate) async fn renew_until_lost(&self, since: Instant, report: impl Fn(Renewal)) {
         let (lease, third) = (self.lease, self.lease / 3);
-        let mut ends = since + lease;
-        let mut next = Instant::now() + third;
-        while next < ends {
+        let (mut ends, mut next) = (since + lease, since + third);
+        loop {
             sleep_until(next).await;
             let asked = Instant::now();
-            // Past its end a lease is asked for once, if a blocked thread let nobody ask before.
+            // Past its end a lease is asked for once: its claim took that long, or a blocked thread let nobody ask before.
             let left = Some(ends.saturating_duration_since(asked)).filter(|left| !left.is_zero());
             let limit = ANSWER.min(third).min(left.unwrap_or(ANSWER));
             match answered(limit, self.current.renew(lease)).await {
-                Ok(Fenced::Held) => ends = asked + lease,
+                Ok(Fenced::Held) => (ends, next) = (asked + lease, asked + third),
                 // A store that is away for a moment takes no lease from anybody; one past its end may be taken.
-                Err(error) if Instant::now() < ends => report(Renewal::Failed(error)),
-                Ok(Fenced::Lost) | Err(_) => return report(Renewal::Lost),
+                Err(error) if Instant::now() < ends => {
+                    report(Renewal::Failed(error));
+                    let now = Instant::now();
+                    // The less time is left, the sooner it is asked again.
+                    next = now + ((ends - now) / 2).max(AGAIN.min(third));
+                }
+                Ok(Fenced::Lost) | Err(_) => break,
             }
-            next = asked + third;
+            if next >= ends {
+                sleep_until(ends).await;
+                break;
+            }
         }
-        sleep_until(ends).await;
         report(Renewal::Lost);
     }
 }

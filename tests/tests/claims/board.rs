@@ -33,6 +33,12 @@ pub(crate) struct Call {
     pub at: Instant,
 }
 
+/// The lease of `plain`.
+pub(crate) const PLAIN_LEASE: Duration = Duration::from_secs(30);
+
+/// The lease of `hasty`.
+pub(crate) const HASTY_LEASE: Duration = Duration::from_secs(6);
+
 /// How long a handler takes that takes its time: more than three of the leases below.
 pub(crate) const SLOW: Duration = Duration::from_secs(95);
 
@@ -89,7 +95,6 @@ impl Board {
     }
 }
 
-/// Leases of 30 seconds.
 #[consumer(
     queue = "plain",
     declare = quorum,
@@ -98,6 +103,17 @@ impl Board {
     idempotent(claim = "30s", in_progress_delay = "5s", retention = "1h")
 )]
 pub(crate) async fn plain(Text(what): Text, State(board): State<Board>, context: Context) -> Ack {
+    board.act(&what, &context).await
+}
+
+#[consumer(
+    queue = "hasty",
+    declare = quorum,
+    retry = fixed(4, "1s"),
+    timeout = "5m",
+    idempotent(claim = "6s", in_progress_delay = "2s")
+)]
+pub(crate) async fn hasty(Text(what): Text, State(board): State<Board>, context: Context) -> Ack {
     board.act(&what, &context).await
 }
 

@@ -9,16 +9,13 @@ use acemq::{
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    board::{self, Board, SLOW, id, long_id},
+    board::{self, Board, PLAIN_LEASE, id, long_id},
     counts::counted,
     patchy::{Fault, Op, Patchy},
     stores::{DAY, LEASE},
 };
 
-/// The lease of `plain`.
-const PLAIN_LEASE: Duration = Duration::from_secs(30);
-
-async fn plain(board: &Board, store: impl ClaimStore) -> TestApp {
+pub(crate) async fn plain(board: &Board, store: impl ClaimStore) -> TestApp {
     TestApp::of::<board::plain>().state(board.clone()).idempotency(store).start().await
 }
 
@@ -178,76 +175,6 @@ async fn a_key_of_the_message_stands_in_for_its_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_three_times_longer_than_its_lease_is_the_only_one_while_the_lease_is_renewed() {
-    let ((counts, _guard), board, store) = (counted(), Board::new(), Patchy::default());
-    let app = plain(&board, store.clone()).await;
-    app.put("plain", "slow", id("a"));
-    board.begun(1).await;
-    for _ in 0..9 {
-        sleep(Duration::from_secs(10)).await;
-        let claim = store.sound().claim(&Scope::Queue.key("plain", "a"), &Token::random(), LEASE).await;
-        assert_eq!(claim, Ok(Claim::InProgress));
-    }
-    app.settle().await;
-    assert_eq!(board.attempts(), [1]);
-    assert_eq!(counts.deliveries("acked"), 1);
-    let renewed = store.asked(Op::Renew);
-    assert!((8..=10).contains(&renewed), "a third of 30 s goes into 95 s nine times, and not {renewed}");
-    assert_eq!((counts.claims("lease_lost"), counts.claims("claim_lost")), (0, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_handler_whose_lease_ends_is_told_to_stop_and_its_late_result_changes_nothing() {
-    for (what, told, longest) in [("heeds", 1, PLAIN_LEASE + Duration::from_secs(11)), ("slow", 0, SLOW)] {
-        let ((counts, _guard), board, store) = (counted(), Board::new(), Patchy::default());
-        let app = plain(&board, store.clone()).await;
-        store.breaks(Op::Renew, Fault::Away);
-        let start = Instant::now();
-        app.put("plain", what, id("a"));
-        board.begun(1).await;
-        sleep(PLAIN_LEASE).await;
-        let (key, other) = (Scope::Queue.key("plain", "a"), Token::random());
-        assert_eq!(store.sound().claim(&key, &other, LEASE).await, Ok(Claim::Claimed), "the lease has ended");
-        app.settle().await;
-        assert!(start.elapsed() <= longest + Duration::from_secs(1), "{what}: {:?}", start.elapsed());
-        assert_eq!((board.attempts(), board.cancelled()), (vec![1], told), "{what}");
-        assert_eq!((counts.claims("lease_lost"), counts.claims("claim_lost")), (1, 1), "{what}");
-        assert!(counts.claims("renew_failed") >= 2, "{what}");
-        assert_eq!(store.sound().renew(&key, &other, LEASE).await, Ok(Fenced::Held), "{what}: the taker still has it");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lease_that_cannot_be_renewed_is_lost_at_its_end_and_no_later() {
-    for fault in [Fault::Away, Fault::Silent] {
-        let ((counts, _guard), board, store) = (counted(), Board::new(), Patchy::default());
-        let app = plain(&board, store.clone()).await;
-        store.breaks(Op::Renew, fault);
-        app.put("plain", "heeds", id("a"));
-        board.begun(1).await;
-        sleep(PLAIN_LEASE * 299 / 300).await;
-        assert_eq!((board.cancelled(), counts.claims("lease_lost")), (0, 0), "{fault:?}");
-        sleep(Duration::from_millis(200)).await;
-        assert_eq!((board.cancelled(), counts.claims("lease_lost")), (1, 1), "{fault:?}");
-        app.settle().await;
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_store_that_is_away_for_a_moment_costs_no_lease() {
-    let ((counts, _guard), board, store) = (counted(), Board::new(), Patchy::default());
-    let app = plain(&board, store.clone()).await;
-    app.put("plain", "heeds", id("a"));
-    board.begun(1).await;
-    store.breaks(Op::Renew, Fault::Away);
-    sleep(PLAIN_LEASE / 2).await;
-    store.heals();
-    app.settle().await;
-    assert_eq!((board.attempts(), board.cancelled()), (vec![1], 0));
-    assert_eq!((counts.claims("renew_failed"), counts.claims("lease_lost")), (1, 0));
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_store_that_cannot_be_asked_spends_no_attempt_and_runs_no_handler() {
     for fault in [Fault::Away, Fault::Silent, Fault::Panics] {
         let ((counts, _guard), board, store) = (counted(), Board::new(), Patchy::default());
@@ -265,22 +192,6 @@ async fn a_store_that_cannot_be_asked_spends_no_attempt_and_runs_no_handler() {
         app.settle().await;
         assert_eq!(board.attempts(), [1], "{fault:?}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_claim_whose_answer_was_lost_does_not_block_its_message_for_a_lease() {
-    let (board, store) = (Board::new(), Patchy::default());
-    let app = plain(&board, store.clone()).await;
-    store.breaks(Op::Claim, Fault::AnswerLost);
-    let start = Instant::now();
-    app.put("plain", "accept", id("a"));
-    sleep(Duration::from_millis(10)).await;
-    assert_eq!(store.asked(Op::Claim), 1);
-    store.heals();
-    app.settle().await;
-    assert_eq!(board.attempts(), [1]);
-    let waited = board.calls()[0].at - start;
-    assert!(waited < PLAIN_LEASE / 2, "it waited for {waited:?}");
 }
 
 #[tokio::test(start_paused = true)]

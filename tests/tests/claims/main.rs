@@ -15,6 +15,7 @@ mod deadlocks;
 mod handling;
 mod interleavings;
 mod lanes;
+mod leases;
 mod outages;
 mod patchy;
 mod processes;

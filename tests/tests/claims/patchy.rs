@@ -10,6 +10,7 @@ use std::{
 
 use acemq::idempotency::{Claim, ClaimStore, Fenced, MemoryStore, StoreError, Token};
 use futures_util::{FutureExt, future::BoxFuture};
+use tokio::time::sleep;
 
 /// What goes wrong with an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,10 @@ pub(crate) enum Fault {
     Away,
     /// It is done, and the answer is lost.
     AnswerLost,
+    /// It is done, and the answer takes its time.
+    Slow(Duration),
+    /// A claim that fails, and is made after a while all the same.
+    Late(Duration),
     /// No answer comes.
     Silent,
     Panics,
@@ -53,6 +58,10 @@ impl Patchy {
         }
     }
 
+    fn fault(&self, op: Op) -> Option<Fault> {
+        *self.0.faults[op as usize].lock().unwrap()
+    }
+
     /// How often it was asked for this.
     pub(crate) fn asked(&self, op: Op) -> usize {
         self.0.asked[op as usize].load(Ordering::SeqCst)
@@ -70,16 +79,21 @@ impl Patchy {
     ) -> BoxFuture<'a, Result<T, StoreError>> {
         async move {
             self.0.asked[op as usize].fetch_add(1, Ordering::SeqCst);
-            let fault = *self.0.faults[op as usize].lock().unwrap();
+            let fault = self.fault(op);
             let lost = Err(StoreError::Unreachable { why: "a fault".to_owned() });
             match fault {
                 None => sound.await,
-                Some(Fault::Away) => lost,
+                Some(Fault::Away | Fault::Late(_)) => lost,
                 Some(Fault::AnswerLost) => {
                     let _ = sound.await;
                     lost
                 }
                 Some(Fault::Silent) => std::future::pending().await,
+                Some(Fault::Slow(length)) => {
+                    let answer = sound.await;
+                    sleep(length).await;
+                    answer
+                }
                 // Without the panic hook, which would print it.
                 Some(Fault::Panics) => std::panic::resume_unwind(Box::new("a store that panics")),
             }
@@ -95,6 +109,13 @@ impl ClaimStore for Patchy {
         token: &'a Token,
         lease: Duration,
     ) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        if let Some(Fault::Late(length)) = self.fault(Op::Claim) {
+            let (store, key, token) = (self.clone(), key.to_owned(), token.clone());
+            tokio::spawn(async move {
+                sleep(length).await;
+                store.sound().claim(&key, &token, lease).await
+            });
+        }
         self.answer(Op::Claim, self.0.claims.claim(key, token, lease))
     }
 
