@@ -277,7 +277,9 @@ impl std::io::Write for Log {
 async fn a_check_tells_of_sessions_that_wait_long_for_a_lock() {
     needs!(MariaDb);
     let url = stores::shared(Kind::MariaDb).await.url;
-    for (wait, extensions, told) in [(50, false, true), (1, false, false), (50, true, database::is_mysql())] {
+    for (wait, extensions, told) in
+        [(50, false, true), (5, false, true), (1, false, false), (50, true, database::is_mysql())]
+    {
         let set = format!("SET SESSION innodb_lock_wait_timeout = {wait}");
         let pool = MySqlPoolOptions::new().after_connect(move |connection, _| {
             let set = set.clone();

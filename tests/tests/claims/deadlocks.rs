@@ -7,7 +7,9 @@ use std::{
 
 use acemq::idempotency::{Claim, ClaimStore, Fenced, StoreError, Token, sql::SqlStore};
 use acemq_tests::{database::Kind, eventually, needs, wait::within};
+use futures_util::future::join_all;
 use sqlx::{AssertSqlSafe, Database, Executor, IntoArguments, Pool, Transaction};
+use tokio::time::timeout;
 
 use crate::stores::{self, DAY, LEASE};
 
@@ -159,6 +161,39 @@ where
     assert_eq!(second, Ok(Fenced::Held));
     handler.rollback().await.unwrap();
     assert_eq!(store.confirm("a", &token, DAY).await, Ok(Fenced::Held));
+}
+
+/// More entries of one batch are locked than can be waited for.
+#[tokio::test]
+async fn locked_entries_cost_no_other_its_answer_in_mariadb() {
+    needs!(MariaDb);
+    let (store, pool) = stores::mariadb().await;
+    let store = store.answer_timeout(Duration::from_secs(5));
+    let token = Token::random();
+    let free: Vec<_> = (0..20).map(|n| format!("free {n}")).collect();
+    let locked: Vec<_> = (0..4).map(|n| format!("locked {n}")).collect();
+    for key in free.iter().chain(&locked) {
+        assert_eq!(store.claim(key, &token, LEASE).await, Ok(Claim::Claimed));
+    }
+    let mut handler = pool.begin().await.unwrap();
+    for key in &locked {
+        touch(&mut handler, key).await;
+    }
+    // Asked on one task: the first two go by themselves, and the rest together.
+    let asked = free.iter().chain(&locked);
+    let mut answers = join_all(asked.map(|key| store.confirm(key, &token, DAY))).await;
+    let late = answers.split_off(free.len());
+    assert!(answers.iter().all(|answer| *answer == Ok(Fenced::Held)), "{answers:?}");
+    assert!(late.iter().all(|answer| matches!(answer, Err(StoreError::Unreachable { .. }))), "{late:?}");
+
+    // A claim that is given up while its batch waits for locked entries is not made.
+    let mut claims = locked.iter().map(|key| store.claim(key, &token, LEASE));
+    let lone = join_all(claims.by_ref().take(2));
+    let given_up = timeout(Duration::from_millis(1_500), store.claim("given up", &token, LEASE));
+    let (_, gone, _) = futures_util::join!(lone, given_up, join_all(claims));
+    assert!(gone.is_err(), "it was to wait for the locked ones: {gone:?}");
+    handler.rollback().await.unwrap();
+    assert_eq!(store.claim("given up", &Token::random(), LEASE).await, Ok(Claim::Claimed));
 }
 
 /// Who has locked an entry is not to be seen: the handler's own transaction, or somebody who takes an ended lease over.

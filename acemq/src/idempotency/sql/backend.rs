@@ -10,6 +10,15 @@ use super::{
     table::Table,
 };
 
+/// What only some servers of a dialect understand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extensions {
+    /// Used, where the server has it.
+    Used,
+    /// Left alone, whatever the server says of itself.
+    Avoided,
+}
+
 /// A database that can hold claims: PostgreSQL, MySQL and MariaDB, SQLite.
 pub trait Dialect: Backend {}
 
@@ -29,8 +38,8 @@ pub trait Backend: Database {
     /// How many entries one statement of a purge deletes: as many as others can wait for.
     const PURGED: usize = 500;
 
-    /// Builds the statements; without `extensions`, of what all servers of the dialect understand.
-    fn sql(table: &Table, extensions: bool) -> Self::Sql;
+    /// Builds the statements.
+    fn sql(table: &Table, extensions: Extensions) -> Self::Sql;
 
     /// The statement that creates the table.
     fn create_table(table: &Table) -> String;

@@ -5,7 +5,7 @@ use tokio::time::{sleep, timeout};
 use super::{
     backend::Backend,
     error::Failure,
-    lanes::Answer,
+    lanes::{Answer, Waiting},
     op::{Group, Item, Kind, Op, Verdict},
     store::Inner,
 };
@@ -16,11 +16,7 @@ const TRIES: u32 = 5;
 impl<D: Backend> Inner<D> {
     /// Carries one operation out.
     pub(super) async fn carry_one(&self, op: &Op) -> Answer {
-        let item = Item { key: &op.key, token: &op.token };
-        self.carry_item(op.kind, op.millis, item).await
-    }
-
-    async fn carry_item(&self, kind: Kind, millis: i64, item: Item<'_>) -> Answer {
+        let Ask { kind, millis, item } = Ask::of(op);
         let group = Group { kind, millis, items: vec![item] };
         match self.attempt(&[group], 1).await {
             Ok(verdicts) => Ok(verdicts.first().copied().unwrap_or(Verdict::Other)),
@@ -28,74 +24,79 @@ impl<D: Backend> Inner<D> {
         }
     }
 
-    /// Carries operations out in as few statements as can be, and answers in their order.
-    pub(super) async fn carry(&self, ops: &[Op]) -> Vec<Answer> {
-        if let [op] = ops {
-            return vec![self.carry_one(op).await];
+    /// Carries operations out in as few statements as can be, and tells each caller as soon as its answer is known.
+    pub(super) async fn carry(&self, batch: Vec<Waiting>) {
+        let answers = self.carry_together(&batch).await;
+        let mut alone = Vec::new();
+        for (waiting, answer) in batch.into_iter().zip(answers) {
+            match answer {
+                Some(answer) => waiting.tell(answer),
+                None => alone.push(waiting),
+            }
         }
-        let asks: Vec<_> = ops.iter().map(Ask::of).collect();
-        let leaders = leaders(&asks);
-        let mut answers = Answers::new();
-        self.carry_groups(&groups(leaders.clone()), &mut answers).await;
-        // By the word of its leader, somebody else has the key: that may be one who asks again for what is its own.
-        let open: Vec<_> = (asks.iter().zip(&leaders))
-            .filter(|(ask, leader)| ask.item != leader.item && answers.get(leader) == Some(&Ok(Verdict::Other)))
-            .map(|(ask, _)| *ask)
-            .collect();
-        self.carry_retries(open, &mut answers).await;
-        let answer = |(ask, leader): (&Ask<'_>, &Ask<'_>)| match (answers.get(ask), answers.get(leader)) {
-            (Some(own), _) => own.clone(),
-            // A claim of the same key that came later sees the earlier one.
-            (None, Some(Ok(Verdict::Mine))) if ask.item != leader.item => Ok(Verdict::Other),
-            (None, Some(leaders)) => leaders.clone(),
-            (None, None) => Ok(Verdict::Other),
-        };
-        asks.iter().zip(&leaders).map(answer).collect()
-    }
-
-    /// Carries those claims out whose keys their tokens hold already.
-    async fn carry_retries<'a>(&self, claims: Vec<Ask<'a>>, answers: &mut Answers<'a>) {
-        for group in groups(claims) {
-            match self.patiently(|| D::look(self, &group.items)).await {
-                Ok(verdicts) => {
-                    let found = Ask::all_of(&group).zip(verdicts);
-                    for (ask, _) in found.filter(|(_, verdict)| *verdict == Verdict::Mine) {
-                        let answer = self.carry_item(ask.kind, ask.millis, ask.item).await;
-                        answers.insert(ask, answer);
-                    }
-                }
-                Err(failure) => {
-                    let error = self.failed(failure);
-                    answers.extend(Ask::all_of(&group).map(|ask| (ask, Err(error.clone()))));
-                }
+        for waiting in alone {
+            if waiting.is_wanted() {
+                let answer = self.carry_one(&waiting.op).await;
+                waiting.tell(answer);
             }
         }
     }
 
-    async fn carry_groups<'a>(&self, groups: &[Group<'a>], answers: &mut Answers<'a>) {
+    /// Has the answers to all, but for those that have to be carried out by themselves.
+    async fn carry_together(&self, batch: &[Waiting]) -> Vec<Option<Answer>> {
+        let asks: Vec<_> = batch.iter().map(|waiting| Ask::of(&waiting.op)).collect();
+        let leaders = leaders(&asks);
+        let groups = groups(leaders.clone());
+        let mut answers = Answers::new();
         // Each unit is tried again by itself: what is done is not done twice because something else failed.
         let size = if D::JOINT { groups.len().max(1) } else { 1 };
         for unit in groups.chunks(size) {
-            self.carry_unit(unit, answers).await;
+            self.carry_unit(unit, &mut answers).await;
         }
+        // By the word of its leader, somebody else has the key: that may be one who asks again for what is its own.
+        let open: Vec<_> = (asks.iter().zip(&leaders))
+            .filter(|(ask, leader)| ask.item != leader.item && answers.get(leader) == Some(&Some(Ok(Verdict::Other))))
+            .map(|(ask, _)| *ask)
+            .collect();
+        self.find_retries(open, &mut answers).await;
+        let answer = |(ask, leader): (&Ask<'_>, &Ask<'_>)| match (answers.get(ask), answers.get(leader)) {
+            (Some(own), _) => own.clone(),
+            // A claim of the same key that came later sees the earlier one.
+            (None, Some(Some(Ok(Verdict::Mine)))) if ask.item != leader.item => Some(Ok(Verdict::Other)),
+            (None, leaders) => leaders.cloned().flatten(),
+        };
+        asks.iter().zip(&leaders).map(answer).collect()
     }
 
     async fn carry_unit<'a>(&self, unit: &[Group<'a>], answers: &mut Answers<'a>) {
         let asks: Vec<_> = unit.iter().flat_map(Ask::all_of).collect();
         match self.attempt(unit, asks.len()).await {
-            Ok(verdicts) => answers.extend(asks.into_iter().zip(verdicts.into_iter().map(Ok))),
+            Ok(verdicts) => answers.extend(asks.into_iter().zip(verdicts.into_iter().map(|verdict| Some(Ok(verdict))))),
             // One of them is to blame. By themselves, the others get their answers.
             Err(Failure::Locked(_) | Failure::Row(_)) if asks.len() > 1 => {
-                for ask in asks {
-                    let answer = self.carry_item(ask.kind, ask.millis, ask.item).await;
-                    answers.insert(ask, answer);
-                }
+                answers.extend(asks.into_iter().map(|ask| (ask, None)));
             }
-            Err(failure) => {
-                let error = self.failed(failure);
-                answers.extend(asks.into_iter().map(|ask| (ask, Err(error.clone()))));
+            Err(failure) => self.fail(asks, failure, answers),
+        }
+    }
+
+    /// Finds the claims whose keys their tokens hold already; they are renewed by themselves.
+    async fn find_retries<'a>(&self, claims: Vec<Ask<'a>>, answers: &mut Answers<'a>) {
+        for group in groups(claims) {
+            let asks = Ask::all_of(&group);
+            match self.patiently(|| D::look(self, &group.items)).await {
+                Ok(verdicts) => {
+                    let held = asks.zip(verdicts).filter(|(_, verdict)| *verdict == Verdict::Mine);
+                    answers.extend(held.map(|(ask, _)| (ask, None)));
+                }
+                Err(failure) => self.fail(asks, failure, answers),
             }
         }
+    }
+
+    fn fail<'a>(&self, asks: impl IntoIterator<Item = Ask<'a>>, failure: Failure, answers: &mut Answers<'a>) {
+        let error = self.failed(failure);
+        answers.extend(asks.into_iter().map(|ask| (ask, Some(Err(error.clone())))));
     }
 
     async fn attempt(&self, unit: &[Group<'_>], count: usize) -> Result<Vec<Verdict>, Failure> {
@@ -154,7 +155,8 @@ struct Ask<'a> {
     item: Item<'a>,
 }
 
-type Answers<'a> = BTreeMap<Ask<'a>, Answer>;
+/// None is for what has to be carried out by itself.
+type Answers<'a> = BTreeMap<Ask<'a>, Option<Answer>>;
 
 impl<'a> Ask<'a> {
     fn of(op: &'a Op) -> Self {

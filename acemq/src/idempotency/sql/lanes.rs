@@ -22,8 +22,8 @@ pub(super) type Answer = Result<Verdict, StoreError>;
 /// How many operations go into one statement.
 const BATCH: usize = 256;
 
-/// How many operations wait in a lane at most. Some are left behind by callers that gave up while the database was away.
-const WAITING: usize = 10_000;
+/// How many operations wait in a lane at most: more than a consumer can have deliveries in hand.
+const WAITING: usize = 100_000;
 
 /// Where operations of one kind meet.
 ///
@@ -60,10 +60,27 @@ struct State {
     running: usize,
 }
 
+/// An operation, and who waits for it.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) op: Op,
-    pub(super) answer: Sender<Answer>,
+    answer: Sender<Answer>,
+}
+
+impl Waiting {
+    /// Whether it is still to be done: who no longer waits for a claim does not want to hold it, but a confirmation is as true
+    /// as before.
+    pub(super) fn is_wanted(&self) -> bool {
+        match self.op.kind {
+            Kind::Claim | Kind::Renew => !self.answer.is_closed(),
+            Kind::Confirm | Kind::Release => true,
+        }
+    }
+
+    pub(super) fn tell(self, answer: Answer) {
+        // Who has gone does not miss it.
+        let _ = self.answer.send(answer);
+    }
 }
 
 impl Lane {
@@ -134,19 +151,9 @@ async fn serve<D: Backend>(mut slot: Slot<D>) {
         if slot.owner == Owner::Nobody {
             return;
         }
-        // Whoever no longer waits for a claim does not want to hold it; a confirmation is as true as before.
-        batch.retain(|waiting| match waiting.op.kind {
-            Kind::Claim | Kind::Renew => !waiting.answer.is_closed(),
-            Kind::Confirm | Kind::Release => true,
-        });
-        let (ops, callers): (Vec<_>, Vec<_>) = batch.into_iter().map(|waiting| (waiting.op, waiting.answer)).unzip();
+        batch.retain(Waiting::is_wanted);
         // After the limit nobody waits for these any more.
-        let limited = timeout(slot.store.settings.timeout, slot.store.carry(&ops));
-        let answers = limited.await.unwrap_or_default();
-        for (caller, answer) in callers.into_iter().zip(answers) {
-            // Who has gone does not miss it.
-            let _ = caller.send(answer);
-        }
+        let _ = timeout(slot.store.settings.timeout, slot.store.carry(batch)).await;
         // They ask for the next thing at once: what is taken after their turn is a whole batch and not the first few of it.
         yield_now().await;
     }
@@ -188,6 +195,10 @@ impl<D: Backend> Inner<D> {
         if state.running < D::AT_ONCE {
             state.running += 1;
             return Entry::Go(Slot { store: Arc::clone(self), kind: op.kind, owner: Owner::Caller });
+        }
+        if state.waiting.len() >= WAITING {
+            // Callers that gave up while the database was away have left them behind.
+            state.waiting.retain(|waiting| !waiting.answer.is_closed());
         }
         if state.waiting.len() >= WAITING {
             return Entry::Full;

@@ -104,7 +104,11 @@ impl Column {
 impl<D: Backend> Inner<D> {
     /// Looks for what would make the store useless, and changes nothing.
     pub(super) async fn check(&self) -> Result<(), Failure> {
-        let shape = self.within_limit(D::inspect(self)).await?;
+        self.within_limit(self.look_through()).await
+    }
+
+    async fn look_through(&self) -> Result<(), Failure> {
+        let shape = D::inspect(self).await?;
         let faults = shape.faults();
         if !faults.is_empty() {
             return Err(Failure::Setup(format!(
@@ -120,7 +124,7 @@ impl<D: Backend> Inner<D> {
                 "the claim store's table has no index on expires_at: each purge reads all of it"
             );
         }
-        self.within_limit(D::probe(self)).await
+        D::probe(self).await
     }
 
     /// Deletes up to `most` ended entries, a few at a time.

@@ -4,7 +4,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use sqlx::Pool;
 
 use super::{
-    backend::{Backend, Dialect},
+    backend::{Backend, Dialect, Extensions},
     error::Failure,
     lanes::{Lane, Lanes},
     op::{Kind, Op, Verdict},
@@ -15,7 +15,7 @@ use crate::idempotency::{Claim, ClaimStore, Fenced, StoreError, Token, key::fit,
 /// How long an answer may take in all, with the wait for statements of others and for a connection, and with all tries.
 ///
 /// A consumer gives up a little later.
-const TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Claims in a table that many processes share.
 ///
@@ -43,8 +43,7 @@ pub(super) struct Settings<D: Backend> {
     pub(super) pool: Pool<D>,
     pub(super) table: Table,
     pub(super) timeout: Duration,
-    /// Whether statements may use what only some servers of the dialect understand.
-    pub(super) extensions: bool,
+    pub(super) extensions: Extensions,
     /// Where the transactions of handlers come from; no pool if that of the store serves nothing else.
     handlers: Option<Pool<D>>,
     /// Whether handlers may hold the connections that the store needs.
@@ -88,7 +87,7 @@ impl<D: Dialect> SqlStore<D> {
     }
 
     /// Gives up on the database after `limit`, 10 seconds by default; waiting for a connection of the pool, and for what others
-    /// asked before, is included.
+    /// asked before, is included. A purge of many entries takes several statements, each with the limit.
     ///
     /// The answer is then [`StoreError::Unreachable`]. It ought to be well under the lease. A consumer gives up after
     /// 12 seconds whatever the limit.
@@ -131,7 +130,14 @@ impl<D: Dialect> SqlStore<D> {
 
 impl<D: Backend> Settings<D> {
     fn of(pool: Pool<D>) -> Self {
-        Self { pool, table: Table::default(), timeout: TIMEOUT, extensions: true, handlers: None, crowded: false }
+        Self {
+            pool,
+            table: Table::default(),
+            timeout: TIMEOUT,
+            extensions: Extensions::Used,
+            handlers: None,
+            crowded: false,
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use sqlx::{
 use self::plan::Planned;
 use super::{
     SqlStore,
-    backend::Backend,
+    backend::{Backend, Extensions},
     error::Failure,
     op::{Group, Item, Kind, Verdict},
     shape::Shape,
@@ -73,7 +73,7 @@ impl Backend for Postgres {
     const JOINT: bool = false;
     const AT_ONCE: usize = 2;
 
-    fn sql(table: &Table, _: bool) -> Sql {
+    fn sql(table: &Table, _: Extensions) -> Sql {
         Sql {
             fresh: Planned::new(texts::fresh(table)),
             fresh_one: Planned::new(texts::fresh_one(table)),

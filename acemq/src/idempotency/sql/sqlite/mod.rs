@@ -14,7 +14,7 @@ use sqlx::{
 use self::texts::Texts;
 use super::{
     SqlStore,
-    backend::Backend,
+    backend::{Backend, Extensions},
     error::Failure,
     op::{Group, Item, Kind, Verdict},
     shape::Shape,
@@ -61,7 +61,7 @@ impl Backend for Sqlite {
     const JOINT: bool = true;
     const AT_ONCE: usize = 1;
 
-    fn sql(table: &Table, _: bool) -> Sql {
+    fn sql(table: &Table, _: Extensions) -> Sql {
         Sql {
             claim: texts::claim(table).shared(),
             found: texts::found(table).shared(),
