@@ -21,6 +21,13 @@ const ANSWER: Duration = Duration::from_secs(12);
 /// How long all tries may take together, as a close waits for them.
 const ANSWERS: Duration = Duration::from_secs(15);
 
+/// The pauses before a claim that nobody waits for any more is taken back. What a store does after its caller gave up takes it
+/// as long as an answer may, so the last one comes after that.
+const FORGETS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(11)];
+
+/// Longer than anybody waits, and short enough for a sum of times.
+const CENTURY: Duration = Duration::from_hours(100 * 365 * 24);
+
 /// How soon a renewal that failed is tried again at the soonest.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -93,7 +100,8 @@ impl Claims {
             Scoped::Queue => Scope::Queue,
             Scoped::Shared => Scope::Shared,
         };
-        let Idempotent { claim: lease, retention, .. } = self.settings;
+        let Idempotent { claim, retention, .. } = self.settings;
+        let lease = claim.min(CENTURY);
         let current = Current::new(Arc::clone(&self.store), scope.key(context.queue(), &id), retention);
         Some(Held { current: Arc::new(current), lease })
     }
@@ -105,11 +113,21 @@ impl Held {
         &self.current
     }
 
-    /// Takes the claim; an error is a store that cannot be asked.
-    pub(crate) async fn claim(&self) -> Result<Claim, StoreError> {
+    /// Takes the claim, and sets when its lease began at the latest; an error is a store that cannot be asked.
+    pub(crate) async fn claim(&self, since: &mut Instant) -> Result<Claim, StoreError> {
+        // Counted from when it was asked for: the answer may take its time.
+        *since = Instant::now();
         // One answer at most: a delivery that cannot be claimed goes back and is not in a hurry.
-        let claimed = answered(ANSWER, self.current.claim(self.lease)).await;
-        if claimed.is_err() {
+        let mut claimed = answered(ANSWER, self.current.claim(self.lease)).await;
+        if claimed == Ok(Claim::Claimed) && since.elapsed() >= self.lease {
+            // It has ended on the way, and somebody else may have taken it.
+            *since = Instant::now();
+            claimed = answered(ANSWER, self.current.renew(self.lease)).await.map(|renewed| match renewed {
+                Fenced::Held => Claim::Claimed,
+                Fenced::Lost => Claim::InProgress,
+            });
+        }
+        if let Err(StoreError::Unreachable { .. }) = claimed {
             self.forget();
         }
         claimed
@@ -120,8 +138,8 @@ impl Held {
     fn forget(&self) {
         let current = Arc::clone(&self.current);
         tokio::spawn(async move {
-            for tried in 1..=TRIES {
-                sleep(Duration::from_secs(1) * tried).await;
+            for pause in FORGETS {
+                sleep(pause).await;
                 // One that is not there may come yet.
                 if let Ok(Fenced::Held) = answered(ANSWER, current.release()).await {
                     return;

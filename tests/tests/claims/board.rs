@@ -117,6 +117,11 @@ pub(crate) async fn hasty(Text(what): Text, State(board): State<Board>, context:
     board.act(&what, &context).await
 }
 
+#[consumer(queue = "endless", declare = quorum, retry = fixed(4, "1s"), idempotent(claim = Duration::MAX))]
+pub(crate) async fn endless(Text(what): Text, State(board): State<Board>, context: Context) -> Ack {
+    board.act(&what, &context).await
+}
+
 #[consumer(queue = "other", declare = quorum, retry = fixed(4, "1s"), idempotent)]
 pub(crate) async fn other(Text(what): Text, State(board): State<Board>, context: Context) -> Ack {
     board.act(&what, &context).await

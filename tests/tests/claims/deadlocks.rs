@@ -163,37 +163,68 @@ where
     assert_eq!(store.confirm("a", &token, DAY).await, Ok(Fenced::Held));
 }
 
-/// More entries of one batch are locked than can be waited for.
 #[tokio::test]
 async fn locked_entries_cost_no_other_its_answer_in_mariadb() {
     needs!(MariaDb);
     let (store, pool) = stores::mariadb().await;
     let store = store.answer_timeout(Duration::from_secs(5));
     let token = Token::random();
-    let free: Vec<_> = (0..20).map(|n| format!("free {n}")).collect();
-    let locked: Vec<_> = (0..4).map(|n| format!("locked {n}")).collect();
-    for key in free.iter().chain(&locked) {
+    let (first, free) = (["first", "second"], ["a", "c", "e", "g", "z"]);
+    let locked = ["b", "d"];
+    for key in first.iter().chain(&free).chain(&locked) {
+        assert_eq!(store.claim(key, &token, LEASE).await, Ok(Claim::Claimed));
+    }
+    let mut handler = pool.begin().await.unwrap();
+    for key in locked {
+        touch(&mut handler, key).await;
+    }
+
+    // Asked on one task: the first two go by themselves, and the rest together, in the order of their keys. Of another length
+    // is one that is locked, and has a statement of its own.
+    let confirm = |key, retention| store.confirm(key, &token, retention);
+    let asked = first.into_iter().chain(free).map(|key| confirm(key, DAY));
+    let asked = asked.chain([confirm("b", DAY), confirm("d", DAY * 2), confirm("d", DAY)]);
+    let mut answers = join_all(asked).await;
+    let late = answers.split_off(first.len() + free.len());
+    assert!(answers.iter().all(|answer| *answer == Ok(Fenced::Held)), "{answers:?}");
+    assert!(late.iter().all(|answer| matches!(answer, Err(StoreError::Unreachable { .. }))), "{late:?}");
+
+    // Many that want one locked entry cost the others no more than one.
+    let lone = ["third", "fourth"];
+    let fresh = ["j", "k", "l"];
+    let tokens: Vec<_> = (0..8).map(|_| Token::random()).collect();
+    let asked = lone.iter().chain(&fresh).map(|key| store.claim(key, &token, LEASE));
+    let asked = asked.chain(tokens.iter().map(|other| store.claim("b", other, LEASE)));
+    let mut answers = join_all(asked).await;
+    let late = answers.split_off(lone.len() + fresh.len());
+    assert!(answers.iter().all(|answer| *answer == Ok(Claim::Claimed)), "{answers:?}");
+    assert!(late.iter().all(|answer| *answer == Ok(Claim::InProgress)), "{late:?}");
+
+    handler.rollback().await.unwrap();
+    assert_eq!(store.confirm("b", &token, DAY).await, Ok(Fenced::Held));
+}
+
+/// It is after locked ones in the order of the keys, and given up before its turn.
+#[tokio::test]
+async fn a_claim_that_is_given_up_while_others_are_waited_for_is_not_made_in_mariadb() {
+    needs!(MariaDb);
+    let (store, pool) = stores::mariadb().await;
+    let token = Token::random();
+    let locked: Vec<_> = (0..6).map(|n| format!("locked {n}")).collect();
+    for key in &locked {
         assert_eq!(store.claim(key, &token, LEASE).await, Ok(Claim::Claimed));
     }
     let mut handler = pool.begin().await.unwrap();
     for key in &locked {
         touch(&mut handler, key).await;
     }
-    // Asked on one task: the first two go by themselves, and the rest together.
-    let asked = free.iter().chain(&locked);
-    let mut answers = join_all(asked.map(|key| store.confirm(key, &token, DAY))).await;
-    let late = answers.split_off(free.len());
-    assert!(answers.iter().all(|answer| *answer == Ok(Fenced::Held)), "{answers:?}");
-    assert!(late.iter().all(|answer| matches!(answer, Err(StoreError::Unreachable { .. }))), "{late:?}");
-
-    // A claim that is given up while its batch waits for locked entries is not made.
     let mut claims = locked.iter().map(|key| store.claim(key, &token, LEASE));
     let lone = join_all(claims.by_ref().take(2));
-    let given_up = timeout(Duration::from_millis(1_500), store.claim("given up", &token, LEASE));
+    let given_up = timeout(Duration::from_millis(1_500), store.claim("zz", &token, LEASE));
     let (_, gone, _) = futures_util::join!(lone, given_up, join_all(claims));
     assert!(gone.is_err(), "it was to wait for the locked ones: {gone:?}");
     handler.rollback().await.unwrap();
-    assert_eq!(store.claim("given up", &Token::random(), LEASE).await, Ok(Claim::Claimed));
+    assert_eq!(store.claim("zz", &Token::random(), LEASE).await, Ok(Claim::Claimed));
 }
 
 /// Who has locked an entry is not to be seen: the handler's own transaction, or somebody who takes an ended lease over.

@@ -14,9 +14,7 @@ impl Driver {
         let Some(claim) = &self.claim else {
             return Event::StoreUnreachable;
         };
-        // The lease is counted from when it was asked for: the answer may have taken its time.
-        self.claimed_at = tokio::time::Instant::now();
-        match claim.claim().await {
+        match claim.claim(&mut self.claimed_at).await {
             Ok(claim) => Event::Claimed(claim),
             Err(error) => {
                 tracing::warn!(consumer = %self.consumer.name, %error, "a message could not be claimed; it goes back");

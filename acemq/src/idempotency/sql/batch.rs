@@ -5,7 +5,7 @@ use tokio::time::{sleep, timeout};
 use super::{
     backend::Backend,
     error::Failure,
-    lanes::{Answer, Waiting},
+    lanes::{Answer, Caller, Waiting},
     op::{Group, Item, Kind, Op, Verdict},
     store::Inner,
 };
@@ -14,102 +14,91 @@ use super::{
 const TRIES: u32 = 5;
 
 impl<D: Backend> Inner<D> {
-    /// Carries one operation out.
+    /// Carries one operation out, and waits for whoever has locked its entry.
     pub(super) async fn carry_one(&self, op: &Op) -> Answer {
-        let Ask { kind, millis, item } = Ask::of(op);
-        let group = Group { kind, millis, items: vec![item] };
-        match self.attempt(&[group], 1).await {
-            Ok(verdicts) => Ok(verdicts.first().copied().unwrap_or(Verdict::Other)),
-            Err(failure) => Err(self.failed(failure)),
-        }
+        let group = [Ask::of(op).alone()];
+        let patiently = self.patiently(|| async {
+            match self.carry_once(&group).await {
+                Err(Failure::Locked(why)) => Err(Failure::Retry(why)),
+                other => other,
+            }
+        });
+        self.lone_answer(patiently.await)
     }
 
     /// Carries operations out in as few statements as can be, and tells each caller as soon as its answer is known.
-    pub(super) async fn carry(&self, batch: Vec<Waiting>) {
-        let answers = self.carry_together(&batch).await;
+    pub(super) async fn carry(&self, waiting: Vec<Waiting>) {
+        let (ops, callers) = Waiting::apart(waiting);
+        let mut batch = Batch::new(&ops, callers);
         let mut alone = Vec::new();
-        for (waiting, answer) in batch.into_iter().zip(answers) {
-            match answer {
-                Some(answer) => waiting.tell(answer),
-                None => alone.push(waiting),
-            }
-        }
-        for waiting in alone {
-            if waiting.is_wanted() {
-                let answer = self.carry_one(&waiting.op).await;
-                waiting.tell(answer);
-            }
-        }
-    }
-
-    /// Has the answers to all, but for those that have to be carried out by themselves.
-    async fn carry_together(&self, batch: &[Waiting]) -> Vec<Option<Answer>> {
-        let asks: Vec<_> = batch.iter().map(|waiting| Ask::of(&waiting.op)).collect();
-        let leaders = leaders(&asks);
-        let groups = groups(leaders.clone());
-        let mut answers = Answers::new();
+        let groups = groups(batch.leaders.clone());
         // Each unit is tried again by itself: what is done is not done twice because something else failed.
         let size = if D::JOINT { groups.len().max(1) } else { 1 };
         for unit in groups.chunks(size) {
-            self.carry_unit(unit, &mut answers).await;
+            alone.extend(self.carry_unit(unit, &mut batch).await);
         }
-        // By the word of its leader, somebody else has the key: that may be one who asks again for what is its own.
-        let open: Vec<_> = (asks.iter().zip(&leaders))
-            .filter(|(ask, leader)| ask.item != leader.item && answers.get(leader) == Some(&Some(Ok(Verdict::Other))))
-            .map(|(ask, _)| *ask)
-            .collect();
-        self.find_retries(open, &mut answers).await;
-        let answer = |(ask, leader): (&Ask<'_>, &Ask<'_>)| match (answers.get(ask), answers.get(leader)) {
-            (Some(own), _) => own.clone(),
-            // A claim of the same key that came later sees the earlier one.
-            (None, Some(Some(Ok(Verdict::Mine)))) if ask.item != leader.item => Some(Ok(Verdict::Other)),
-            (None, leaders) => leaders.cloned().flatten(),
-        };
-        asks.iter().zip(&leaders).map(answer).collect()
+        self.carry_alone(alone, &mut batch).await;
+        for group in self::groups(batch.open()) {
+            let held = self.look(&group, &mut batch).await;
+            self.carry_alone(held, &mut batch).await;
+        }
     }
 
-    async fn carry_unit<'a>(&self, unit: &[Group<'a>], answers: &mut Answers<'a>) {
+    /// Has those left over that have to be carried out by themselves.
+    async fn carry_unit<'a>(&self, unit: &[Group<'a>], batch: &mut Batch<'a>) -> Vec<Ask<'a>> {
         let asks: Vec<_> = unit.iter().flat_map(Ask::all_of).collect();
-        match self.attempt(unit, asks.len()).await {
-            Ok(verdicts) => answers.extend(asks.into_iter().zip(verdicts.into_iter().map(|verdict| Some(Ok(verdict))))),
+        match self.patiently(|| self.carry_once(unit)).await {
+            Ok(verdicts) => batch.learn(asks.into_iter().zip(verdicts.into_iter().map(Ok))),
             // One of them is to blame. By themselves, the others get their answers.
-            Err(Failure::Locked(_) | Failure::Row(_)) if asks.len() > 1 => {
-                answers.extend(asks.into_iter().map(|ask| (ask, None)));
+            Err(Failure::Locked(_) | Failure::Row(_)) if asks.len() > 1 => return asks,
+            Err(failure) => {
+                let error = self.failed(failure);
+                batch.learn(asks.into_iter().map(|ask| (ask, Err(error.clone()))));
             }
-            Err(failure) => self.fail(asks, failure, answers),
+        }
+        Vec::new()
+    }
+
+    /// Carries out one by one what somebody waits for. An entry that is locked keeps the others waiting, so it is tried once.
+    async fn carry_alone<'a>(&self, asks: Vec<Ask<'a>>, batch: &mut Batch<'a>) {
+        for ask in asks {
+            if batch.wants(&ask) {
+                let group = [ask.alone()];
+                let answer = self.lone_answer(self.patiently(|| self.carry_once(&group)).await);
+                batch.learn([(ask, answer)]);
+            }
         }
     }
 
-    /// Finds the claims whose keys their tokens hold already; they are renewed by themselves.
-    async fn find_retries<'a>(&self, claims: Vec<Ask<'a>>, answers: &mut Answers<'a>) {
-        for group in groups(claims) {
-            let asks = Ask::all_of(&group);
-            match self.patiently(|| D::look(self, &group.items)).await {
-                Ok(verdicts) => {
-                    let held = asks.zip(verdicts).filter(|(_, verdict)| *verdict == Verdict::Mine);
-                    answers.extend(held.map(|(ask, _)| (ask, None)));
-                }
-                Err(failure) => self.fail(asks, failure, answers),
+    /// Finds the claims whose keys their tokens hold already, which are to be carried out; the others are told.
+    async fn look<'a>(&self, group: &Group<'a>, batch: &mut Batch<'a>) -> Vec<Ask<'a>> {
+        match self.patiently(|| D::look(self, &group.items)).await {
+            Ok(verdicts) => {
+                let found: Vec<_> = Ask::all_of(group).zip(verdicts).collect();
+                let (held, others): (Vec<_>, Vec<_>) =
+                    found.into_iter().partition(|(_, found)| *found == Verdict::Mine);
+                batch.learn(others.into_iter().map(|(ask, _)| (ask, Ok(Verdict::Other))));
+                held.into_iter().map(|(ask, _)| ask).collect()
+            }
+            Err(failure) => {
+                let error = self.failed(failure);
+                batch.learn(Ask::all_of(group).map(|ask| (ask, Err(error.clone()))));
+                Vec::new()
             }
         }
     }
 
-    fn fail<'a>(&self, asks: impl IntoIterator<Item = Ask<'a>>, failure: Failure, answers: &mut Answers<'a>) {
-        let error = self.failed(failure);
-        answers.extend(asks.into_iter().map(|ask| (ask, Some(Err(error.clone())))));
+    async fn carry_once(&self, unit: &[Group<'_>]) -> Result<Vec<Verdict>, Failure> {
+        match D::carry(self, unit).await {
+            // Whoever holds the row is about to settle it: asking again later costs less than waiting here.
+            Err(Failure::Locked(_)) if matches!(unit, [group] if group.is_lone_claim()) => Ok(vec![Verdict::Other]),
+            other => other,
+        }
     }
 
-    async fn attempt(&self, unit: &[Group<'_>], count: usize) -> Result<Vec<Verdict>, Failure> {
-        let lone_claim = count == 1 && unit.iter().all(|group| group.kind == Kind::Claim);
-        self.patiently(|| async {
-            match D::carry(self, unit).await {
-                // Whoever holds the row is about to settle it: asking again later costs less than waiting here.
-                Err(Failure::Locked(_)) if lone_claim => Ok(vec![Verdict::Other]),
-                Err(Failure::Locked(why)) if count == 1 => Err(Failure::Retry(why)),
-                other => other,
-            }
-        })
-        .await
+    fn lone_answer(&self, verdicts: Result<Vec<Verdict>, Failure>) -> Answer {
+        let verdicts = verdicts.map_err(|failure| self.failed(failure))?;
+        Ok(verdicts.first().copied().unwrap_or(Verdict::Other))
     }
 
     /// Deletes up to `most` ended entries in one statement.
@@ -155,16 +144,68 @@ struct Ask<'a> {
     item: Item<'a>,
 }
 
-/// None is for what has to be carried out by itself.
-type Answers<'a> = BTreeMap<Ask<'a>, Option<Answer>>;
-
 impl<'a> Ask<'a> {
     fn of(op: &'a Op) -> Self {
         Self { kind: op.kind, millis: op.millis, item: Item { key: &op.key, token: &op.token } }
     }
 
+    fn alone(&self) -> Group<'a> {
+        Group { kind: self.kind, millis: self.millis, items: vec![self.item] }
+    }
+
     fn all_of(group: &Group<'a>) -> impl Iterator<Item = Self> {
         group.items.iter().map(|item| Self { kind: group.kind, millis: group.millis, item: *item })
+    }
+}
+
+/// What is carried out together, and who waits for it. Whoever is told nothing in the end asks again.
+#[derive(Debug)]
+struct Batch<'a> {
+    asks: Vec<Ask<'a>>,
+    leaders: Vec<Ask<'a>>,
+    /// None is a caller that has been told.
+    callers: Vec<Option<Caller>>,
+    answers: BTreeMap<Ask<'a>, Answer>,
+}
+
+impl<'a> Batch<'a> {
+    fn new(ops: &'a [Op], callers: Vec<Caller>) -> Self {
+        let asks: Vec<_> = ops.iter().map(Ask::of).collect();
+        let leaders = leaders(&asks);
+        Self { asks, leaders, callers: callers.into_iter().map(Some).collect(), answers: BTreeMap::new() }
+    }
+
+    /// Takes answers in, and tells all callers whose answers follow from them.
+    fn learn(&mut self, answers: impl IntoIterator<Item = (Ask<'a>, Answer)>) {
+        self.answers.extend(answers);
+        for ((ask, leader), waits) in self.asks.iter().zip(&self.leaders).zip(&mut self.callers) {
+            let answer = match (self.answers.get(ask), self.answers.get(leader)) {
+                (Some(own), _) => own,
+                (None, Some(leaders)) if ask.item == leader.item => leaders,
+                // A claim of the same key that came later sees the earlier one.
+                (None, Some(Ok(Verdict::Mine))) => &Ok(Verdict::Other),
+                // Somebody else has the key: that may be one who asks again for what is its own.
+                (None, Some(Ok(Verdict::Other)) | None) => continue,
+                (None, Some(leaders)) => leaders,
+            };
+            if let Some(caller) = waits.take() {
+                caller.tell(answer.clone());
+            }
+        }
+    }
+
+    /// Whether somebody waits for this, or it is to be done all the same.
+    fn wants(&self, wanted: &Ask<'_>) -> bool {
+        let mut waits = self.asks.iter().zip(&self.callers).filter(|(ask, _)| *ask == wanted);
+        waits.any(|(ask, caller)| caller.as_ref().is_some_and(|caller| caller.wants(ask.kind)))
+    }
+
+    /// Those whose leaders have not got the key.
+    fn open(&self) -> Vec<Ask<'a>> {
+        let open = self.asks.iter().zip(&self.leaders).zip(&self.callers).filter(|((ask, leader), caller)| {
+            caller.is_some() && ask != leader && self.answers.get(leader) == Some(&Ok(Verdict::Other))
+        });
+        open.map(|((ask, _), _)| *ask).collect()
     }
 }
 

@@ -63,23 +63,36 @@ struct State {
 /// An operation, and who waits for it.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    pub(super) op: Op,
-    answer: Sender<Answer>,
+    op: Op,
+    caller: Caller,
 }
 
+#[derive(Debug)]
+pub(super) struct Caller(Sender<Answer>);
+
 impl Waiting {
+    fn is_wanted(&self) -> bool {
+        self.caller.wants(self.op.kind)
+    }
+
+    pub(super) fn apart(all: Vec<Self>) -> (Vec<Op>, Vec<Caller>) {
+        all.into_iter().map(|waiting| (waiting.op, waiting.caller)).unzip()
+    }
+}
+
+impl Caller {
     /// Whether it is still to be done: who no longer waits for a claim does not want to hold it, but a confirmation is as true
     /// as before.
-    pub(super) fn is_wanted(&self) -> bool {
-        match self.op.kind {
-            Kind::Claim | Kind::Renew => !self.answer.is_closed(),
+    pub(super) fn wants(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Claim | Kind::Renew => !self.0.is_closed(),
             Kind::Confirm | Kind::Release => true,
         }
     }
 
     pub(super) fn tell(self, answer: Answer) {
         // Who has gone does not miss it.
-        let _ = self.answer.send(answer);
+        let _ = self.0.send(answer);
     }
 }
 
@@ -176,7 +189,8 @@ impl<D: Backend> Inner<D> {
     async fn take_part(self: &Arc<Self>, op: Op) -> Answer {
         loop {
             match self.enter(&op) {
-                Entry::Go(_slot) => return self.carry_one(&op).await,
+                // In a box of its own: whoever only waits needs no room for it.
+                Entry::Go(_slot) => return Box::pin(self.carry_one(&op)).await,
                 Entry::Full => {
                     let why = format!("{WAITING} operations wait for the database already");
                     return Err(StoreError::Unreachable { why });
@@ -197,14 +211,14 @@ impl<D: Backend> Inner<D> {
             return Entry::Go(Slot { store: Arc::clone(self), kind: op.kind, owner: Owner::Caller });
         }
         if state.waiting.len() >= WAITING {
-            // Callers that gave up while the database was away have left them behind.
-            state.waiting.retain(|waiting| !waiting.answer.is_closed());
+            // Callers that gave up while the database was away have left them behind: they go first, whatever they are.
+            state.waiting.retain(|waiting| !waiting.caller.0.is_closed());
         }
         if state.waiting.len() >= WAITING {
             return Entry::Full;
         }
         let (answer, receiver) = oneshot::channel();
-        state.waiting.push_back(Waiting { op: op.clone(), answer });
+        state.waiting.push_back(Waiting { op: op.clone(), caller: Caller(answer) });
         Entry::Wait(receiver)
     }
 }

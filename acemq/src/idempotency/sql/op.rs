@@ -31,6 +31,12 @@ pub struct Group<'a> {
     pub(super) items: Vec<Item<'a>>,
 }
 
+impl Group<'_> {
+    pub(super) fn is_lone_claim(&self) -> bool {
+        self.kind == Kind::Claim && self.items.len() == 1
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Item<'a> {
     pub(super) key: &'a str,

@@ -70,8 +70,9 @@ async fn look(store: &Inner<MySql>) -> Result<Option<Shape>, sqlx::Error> {
         let (name, value): (&str, &str) = (row.try_get(0)?, row.try_get(1)?);
         if name == "innodb_lock_wait_timeout" {
             let waits = value.parse().map_or(Duration::MAX, Duration::from_secs);
-            // A locked entry costs the wait twice, once with others and once by itself; there may be several.
-            let much = store.settings.timeout.min(TIMEOUT) / 4;
+            // A locked entry costs the wait twice, once with others and once by itself, and there may be several. Less than a
+            // second cannot be had.
+            let much = (store.settings.timeout.min(TIMEOUT) / 4).max(Duration::from_secs(1));
             if !limits && waits > much {
                 tracing::warn!(
                     table = store.settings.table.display(),
