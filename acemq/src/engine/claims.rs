@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::Facts;
 use crate::{
     handler::{Ack, Context, panic_text},
-    idempotency::{Claim, ClaimStore, Current, Fenced, Scope, StoreError},
+    idempotency::{Claim, ClaimStore, Current, Fenced, LONGEST, Scope, StoreError},
     registry::{Idempotent, Scoped},
 };
 
@@ -24,9 +24,6 @@ const ANSWERS: Duration = Duration::from_secs(15);
 /// The pauses before a claim that nobody waits for any more is taken back. What a store does after its caller gave up takes it
 /// as long as an answer may, so the last one comes after that.
 const FORGETS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(11)];
-
-/// Longer than anybody waits, and short enough for a sum of times.
-const CENTURY: Duration = Duration::from_hours(100 * 365 * 24);
 
 /// How soon a renewal that failed is tried again at the soonest.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -101,7 +98,7 @@ impl Claims {
             Scoped::Shared => Scope::Shared,
         };
         let Idempotent { claim, retention, .. } = self.settings;
-        let lease = claim.min(CENTURY);
+        let lease = claim.min(LONGEST);
         let current = Current::new(Arc::clone(&self.store), scope.key(context.queue(), &id), retention);
         Some(Held { current: Arc::new(current), lease })
     }
@@ -120,20 +117,22 @@ impl Held {
         // One answer at most: a delivery that cannot be claimed goes back and is not in a hurry.
         let mut claimed = answered(ANSWER, self.current.claim(self.lease)).await;
         if claimed == Ok(Claim::Claimed) && since.elapsed() >= self.lease {
-            // It has ended on the way, and somebody else may have taken it.
+            // It has ended on the way, and somebody else may have taken it. A store that is always as slow is no use.
             *since = Instant::now();
-            claimed = answered(ANSWER, self.current.renew(self.lease)).await.map(|renewed| match renewed {
+            let renewed = answered(ANSWER.min(self.lease), self.current.renew(self.lease)).await;
+            claimed = renewed.map(|renewed| match renewed {
                 Fenced::Held => Claim::Claimed,
                 Fenced::Lost => Claim::InProgress,
             });
         }
-        if let Err(StoreError::Unreachable { .. }) = claimed {
-            self.forget();
+        match claimed {
+            Ok(_) | Err(StoreError::Full { .. }) => {}
+            Err(_) => self.forget(),
         }
         claimed
     }
 
-    /// Takes back a claim that may have been made although no answer came, or is still to be made: it would keep the message
+    /// Takes back a claim that may have been made in spite of the error, or is still to be made: it would keep the message
     /// waiting for the lease.
     fn forget(&self) {
         let current = Arc::clone(&self.current);

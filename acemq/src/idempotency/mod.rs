@@ -51,3 +51,4 @@ pub use self::{
 pub(crate) use current::Current;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 pub(crate) use current::{Twice, Work};
+pub(crate) use store::LONGEST;

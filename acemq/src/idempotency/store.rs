@@ -160,7 +160,7 @@ pub enum StoreError {
         /// The reason.
         why: String,
     },
-    /// It will not work until somebody changes its set-up.
+    /// It will not work until somebody changes its set-up; a claim may have been made before it was refused.
     #[error("the claim store is not usable: {why}")]
     Misconfigured {
         /// What is wrong and what to do.
@@ -176,6 +176,9 @@ pub enum StoreError {
 
 /// The shortest lease or retention: what a store can count in.
 const SHORTEST: Duration = Duration::from_millis(1);
+
+/// The longest lease or retention, a century; a longer one counts as that, so that no sum of times overflows.
+pub(crate) const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
 /// Refuses a lease or a retention that would have ended when it starts.
 pub(super) fn long_enough(what: &str, length: Duration) -> Result<(), StoreError> {

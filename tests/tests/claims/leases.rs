@@ -130,6 +130,22 @@ async fn a_claim_whose_lease_ends_before_its_answer_comes_runs_no_handler_if_it_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_store_that_is_slower_than_the_lease_runs_no_handler_without_one() {
+    let ((counts, _guard), board, store) = (counted(), Board::new(), Patchy::default());
+    let app = TestApp::of::<board::hasty>().state(board.clone()).idempotency(store.clone()).start().await;
+    for op in [Op::Claim, Op::Renew] {
+        store.breaks(op, Fault::Slow(HASTY_LEASE + Duration::from_secs(2)));
+    }
+    app.put("hasty", "accept", id("a"));
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!((board.calls().len(), app.broker().depth("hasty")), (0, 1));
+    assert!(counts.claims("store_unreachable") >= 2);
+    store.heals();
+    app.settle().await;
+    assert_eq!(board.attempts(), [1], "no attempt was spent on waiting");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_claim_that_is_made_after_its_caller_gave_up_is_taken_back() {
     for late in [500, 1_500, 5_000, 10_000] {
         let (board, store) = (Board::new(), Patchy::default());
@@ -152,16 +168,18 @@ async fn a_claim_that_is_made_after_its_caller_gave_up_is_taken_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_whose_answer_was_lost_does_not_block_its_message_for_a_lease() {
-    let (board, store) = (Board::new(), Patchy::default());
-    let app = plain(&board, store.clone()).await;
-    store.breaks(Op::Claim, Fault::AnswerLost);
-    let start = Instant::now();
-    app.put("plain", "accept", id("a"));
-    sleep(Duration::from_millis(10)).await;
-    assert_eq!(store.asked(Op::Claim), 1);
-    store.heals();
-    app.settle().await;
-    assert_eq!(board.attempts(), [1]);
-    let waited = board.calls()[0].at - start;
-    assert!(waited < PLAIN_LEASE / 2, "it waited for {waited:?}");
+    for fault in [Fault::AnswerLost, Fault::Refused] {
+        let (board, store) = (Board::new(), Patchy::default());
+        let app = plain(&board, store.clone()).await;
+        store.breaks(Op::Claim, fault);
+        let start = Instant::now();
+        app.put("plain", "accept", id("a"));
+        sleep(Duration::from_millis(10)).await;
+        assert_eq!(store.asked(Op::Claim), 1);
+        store.heals();
+        app.settle().await;
+        assert_eq!(board.attempts(), [1]);
+        let waited = board.calls()[0].at - start;
+        assert!(waited < PLAIN_LEASE / 2, "{fault:?}: it waited for {waited:?}");
+    }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use acemq::idempotency::{Claim, ClaimStore, Fenced, StoreError, Token, sql::SqlStore};
 use acemq_tests::{
-    database::{Database, Kind},
+    database::{self, Database, Kind},
     needs,
     proxy::Proxy,
 };
@@ -152,6 +152,34 @@ async fn a_silent_postgres_holds_up_nobody_past_the_limit() {
 async fn a_silent_mariadb_holds_up_nobody_past_the_limit() {
     needs!(MariaDb);
     a_silent_database_holds_up_nobody_past_the_limit(Kind::MariaDb).await;
+}
+
+/// Of one batch, a claim of a new key is made before the one that needs the privilege is refused.
+#[tokio::test]
+async fn a_privilege_that_is_taken_away_in_operation_is_told_and_costs_no_claim_once_it_is_back() {
+    needs!(Postgres);
+    let server = database::shared(Kind::Postgres).await;
+    let url = stores::shared(Kind::Postgres).await.url;
+    let user = format!("u{}", uuid::Uuid::new_v4().simple());
+    server.sql(&url, &format!("CREATE ROLE {user} LOGIN PASSWORD 'secret'")).await;
+    server.sql(&url, &format!("GRANT SELECT, INSERT, UPDATE, DELETE ON acemq_idempotency TO {user}")).await;
+    let store = SqlStore::postgres(stores::postgres_pool(&url.replace("postgres@", &format!("{user}:secret@"))));
+    let token = Token::random();
+    assert_eq!(store.claim("ended", &token, Duration::from_millis(1)).await, Ok(Claim::Claimed));
+    server.sql(&url, &format!("REVOKE UPDATE ON acemq_idempotency FROM {user}")).await;
+    let claim = |key| store.claim(key, &token, LEASE);
+    // The first two go by themselves, and the rest together.
+    let (first, second, new, ended) = futures_util::join!(claim("1"), claim("2"), claim("new"), claim("ended"));
+    assert_eq!((first, second), (Ok(Claim::Claimed), Ok(Claim::Claimed)));
+    for answer in [new, ended] {
+        let Err(StoreError::Misconfigured { why }) = answer else { panic!("{answer:?}") };
+        assert!(why.contains("permission denied") && !why.contains("secret"), "{why}");
+    }
+    server.sql(&url, &format!("GRANT UPDATE ON acemq_idempotency TO {user}")).await;
+    assert_eq!(claim("ended").await, Ok(Claim::Claimed));
+    assert_eq!(store.claim("new", &Token::random(), LEASE).await, Ok(Claim::InProgress), "it was made");
+    assert_eq!(claim("new").await, Ok(Claim::Claimed), "and its token knows it");
+    assert_eq!(store.release("new", &token).await, Ok(Fenced::Held));
 }
 
 #[tokio::test]

@@ -18,6 +18,8 @@ pub(crate) enum Fault {
     Away,
     /// It is done, and the answer is lost.
     AnswerLost,
+    /// It is done, and refused for what came after it.
+    Refused,
     /// It is done, and the answer takes its time.
     Slow(Duration),
     /// A claim that fails, and is made after a while all the same.
@@ -89,6 +91,10 @@ impl Patchy {
                     lost
                 }
                 Some(Fault::Silent) => std::future::pending().await,
+                Some(Fault::Refused) => {
+                    let _ = sound.await;
+                    Err(StoreError::Misconfigured { why: "a fault".to_owned() })
+                }
                 Some(Fault::Slow(length)) => {
                     let answer = sound.await;
                     sleep(length).await;

@@ -10,7 +10,11 @@ use super::{
     op::{Kind, Op, Verdict},
     table::Table,
 };
-use crate::idempotency::{Claim, ClaimStore, Fenced, StoreError, Token, key::fit, store::long_enough};
+use crate::idempotency::{
+    Claim, ClaimStore, Fenced, StoreError, Token,
+    key::fit,
+    store::{LONGEST, long_enough},
+};
 
 /// How long an answer may take in all, with the wait for statements of others and for a connection, and with all tries.
 ///
@@ -155,11 +159,10 @@ impl<D: Backend> Inner<D> {
     }
 }
 
-/// A length in the unit of the table. What is longer than a century counts as one, so that no sum overflows.
+/// A length in the unit of the table.
 pub(super) fn millis(what: &str, length: Duration) -> Result<i64, StoreError> {
-    const CENTURY: i64 = 100 * 365 * 24 * 3_600_000;
     long_enough(what, length)?;
-    Ok(i64::try_from(length.as_millis()).map_or(CENTURY, |millis| millis.min(CENTURY)))
+    Ok(i64::try_from(length.min(LONGEST).as_millis()).unwrap_or(i64::MAX))
 }
 
 /// The same store: what is asked of both at the same time goes together.
