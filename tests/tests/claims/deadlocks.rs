@@ -8,7 +8,7 @@ use std::{
 use acemq::idempotency::{Claim, ClaimStore, Fenced, StoreError, Token, sql::SqlStore};
 use acemq_tests::{database::Kind, eventually, needs, wait::within};
 use futures_util::future::join_all;
-use sqlx::{AssertSqlSafe, Database, Executor, IntoArguments, Pool, Transaction};
+use sqlx::{AssertSqlSafe, Database, Executor, IntoArguments, MySql, MySqlPool, Pool, Transaction};
 use tokio::time::timeout;
 
 use crate::stores::{self, DAY, LEASE};
@@ -163,21 +163,33 @@ where
     assert_eq!(store.confirm("a", &token, DAY).await, Ok(Fenced::Held));
 }
 
+/// Claims these keys, and leaves them locked by a transaction that takes its time.
+async fn claimed_and_locked(
+    store: &SqlStore<MySql>,
+    pool: &MySqlPool,
+    token: &Token,
+    keys: &[&str],
+) -> Transaction<'static, MySql> {
+    let mut handler = pool.begin().await.unwrap();
+    for key in keys {
+        assert_eq!(store.claim(key, token, LEASE).await, Ok(Claim::Claimed));
+        touch(&mut handler, key).await;
+    }
+    handler
+}
+
 #[tokio::test]
 async fn locked_entries_cost_no_other_its_answer_in_mariadb() {
     needs!(MariaDb);
     let (store, pool) = stores::mariadb().await;
-    let store = store.answer_timeout(Duration::from_secs(5));
+    let store = store.answer_timeout(Duration::from_secs(8));
     let token = Token::random();
     let (first, free) = (["first", "second"], ["a", "c", "e", "g", "z"]);
     let locked = ["b", "d"];
-    for key in first.iter().chain(&free).chain(&locked) {
+    for key in first.iter().chain(&free) {
         assert_eq!(store.claim(key, &token, LEASE).await, Ok(Claim::Claimed));
     }
-    let mut handler = pool.begin().await.unwrap();
-    for key in locked {
-        touch(&mut handler, key).await;
-    }
+    let handler = claimed_and_locked(&store, &pool, &token, &locked).await;
 
     // Asked on one task: the first two go by themselves, and the rest together, in the order of their keys. Of another length
     // is one that is locked, and has a statement of its own.
@@ -192,7 +204,7 @@ async fn locked_entries_cost_no_other_its_answer_in_mariadb() {
     // Many that want one locked entry cost the others no more than one.
     let lone = ["third", "fourth"];
     let fresh = ["j", "k", "l"];
-    let tokens: Vec<_> = (0..8).map(|_| Token::random()).collect();
+    let tokens: Vec<_> = (0..12).map(|_| Token::random()).collect();
     let asked = lone.iter().chain(&fresh).map(|key| store.claim(key, &token, LEASE));
     let asked = asked.chain(tokens.iter().map(|other| store.claim("b", other, LEASE)));
     let mut answers = join_all(asked).await;
@@ -210,14 +222,8 @@ async fn a_claim_that_is_given_up_while_others_are_waited_for_is_not_made_in_mar
     needs!(MariaDb);
     let (store, pool) = stores::mariadb().await;
     let token = Token::random();
-    let locked: Vec<_> = (0..6).map(|n| format!("locked {n}")).collect();
-    for key in &locked {
-        assert_eq!(store.claim(key, &token, LEASE).await, Ok(Claim::Claimed));
-    }
-    let mut handler = pool.begin().await.unwrap();
-    for key in &locked {
-        touch(&mut handler, key).await;
-    }
+    let locked = ["a", "b", "c", "d", "e", "f"];
+    let handler = claimed_and_locked(&store, &pool, &token, &locked).await;
     let mut claims = locked.iter().map(|key| store.claim(key, &token, LEASE));
     let lone = join_all(claims.by_ref().take(2));
     let given_up = timeout(Duration::from_millis(1_500), store.claim("zz", &token, LEASE));

@@ -9,6 +9,7 @@ use super::{
     op::{Group, Item, Kind, Op, Verdict},
     store::Inner,
 };
+use crate::idempotency::StoreError;
 
 /// How often a statement is tried before the others have won; with keys in order one try is the rule.
 const TRIES: u32 = 5;
@@ -31,14 +32,14 @@ impl<D: Backend> Inner<D> {
         let (ops, callers) = Waiting::apart(waiting);
         let mut batch = Batch::new(&ops, callers);
         let mut alone = Vec::new();
-        let groups = groups(batch.leaders.clone());
+        let together = groups(batch.leaders.clone());
         // Each unit is tried again by itself: what is done is not done twice because something else failed.
-        let size = if D::JOINT { groups.len().max(1) } else { 1 };
-        for unit in groups.chunks(size) {
+        let size = if D::JOINT { together.len().max(1) } else { 1 };
+        for unit in together.chunks(size) {
             alone.extend(self.carry_unit(unit, &mut batch).await);
         }
         self.carry_alone(alone, &mut batch).await;
-        for group in self::groups(batch.open()) {
+        for group in groups(batch.open()) {
             let held = self.look(&group, &mut batch).await;
             self.carry_alone(held, &mut batch).await;
         }
@@ -51,10 +52,7 @@ impl<D: Backend> Inner<D> {
             Ok(verdicts) => batch.learn(asks.into_iter().zip(verdicts.into_iter().map(Ok))),
             // One of them is to blame. By themselves, the others get their answers.
             Err(Failure::Locked(_) | Failure::Row(_)) if asks.len() > 1 => return asks,
-            Err(failure) => {
-                let error = self.failed(failure);
-                batch.learn(asks.into_iter().map(|ask| (ask, Err(error.clone()))));
-            }
+            Err(failure) => batch.fail(asks, &self.failed(failure)),
         }
         Vec::new()
     }
@@ -81,8 +79,7 @@ impl<D: Backend> Inner<D> {
                 held.into_iter().map(|(ask, _)| ask).collect()
             }
             Err(failure) => {
-                let error = self.failed(failure);
-                batch.learn(Ask::all_of(group).map(|ask| (ask, Err(error.clone()))));
+                batch.fail(Ask::all_of(group), &self.failed(failure));
                 Vec::new()
             }
         }
@@ -192,6 +189,10 @@ impl<'a> Batch<'a> {
                 caller.tell(answer.clone());
             }
         }
+    }
+
+    fn fail(&mut self, asks: impl IntoIterator<Item = Ask<'a>>, error: &StoreError) {
+        self.learn(asks.into_iter().map(|ask| (ask, Err(error.clone()))));
     }
 
     /// Whether somebody waits for this, or it is to be done all the same.
